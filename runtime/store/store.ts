@@ -1,0 +1,59 @@
+/**
+ * The store port: everything the engine asks of a place that keeps rows. LevelDB on disk and the memory
+ * store implement it; the contract suite in `contract.ts` says what any other implementation must keep.
+ *
+ * Keys and values are strings; keys order by their UTF-8 bytes. The engine serialises its own batches: it
+ * never has two `batch` calls under way at once, and after a failed one it calls `reopen` before anything else.
+ */
+export interface Store {
+  /** Names the implementation in messages, for example `level`. */
+  readonly kind: string;
+  /** Folder for what lives beside the rows (session files, results), or undefined when there is no disk. */
+  readonly directory: string | undefined;
+  /**
+   * Opens the store and takes its lock.
+   * @throws StoreLockedError when another process (or another store of this process) holds it.
+   */
+  open(): Promise<void>;
+  /** The committed value under a key. Synchronous, because claims are decided inside one synchronous step. */
+  get(key: string): string | undefined;
+  /** Committed rows with `gte <= key < lt` in key order, or the reverse; `limit` bounds how many. */
+  range(bounds: Range): Promise<Row[]>;
+  /** Writes all operations or none. Resolves when they would survive what `sync` promises. */
+  batch(operations: readonly Operation[], options: { sync: boolean }): Promise<void>;
+  /** Closes and opens the database again, so that reads show only what is really on disk. */
+  reopen(): Promise<void>;
+  /** Releases the lock. Resolves at once when the store is not open. */
+  close(): Promise<void>;
+}
+
+export interface Range {
+  gte: string;
+  lt: string;
+  limit?: number;
+  reverse?: boolean;
+}
+
+export type Row = readonly [key: string, value: string];
+
+export type Operation = { type: "put"; key: string; value: string } | { type: "del"; key: string };
+
+/** Who holds a locked store, as far as its holder file tells. */
+export interface StoreHolder {
+  pid: number;
+  command: string;
+  since: string;
+}
+
+/** Another process, or another herd of this one, has the store open. */
+export class StoreLockedError extends Error {
+  override readonly name = "StoreLockedError";
+  readonly location: string;
+  readonly holder: StoreHolder | undefined;
+
+  constructor(location: string, holder: StoreHolder | undefined, options?: ErrorOptions) {
+    super(`the store at ${location} is in use`, options);
+    this.location = location;
+    this.holder = holder;
+  }
+}
