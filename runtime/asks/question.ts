@@ -1,0 +1,43 @@
+import type { Evidence, Json } from "../../machines/vocabulary.ts";
+import type { OwnerRef } from "../kernel/records.ts";
+
+export type AnswerFormat = "text" | "confirm" | "select" | "form" | "free";
+
+/** One question of a worker to its direct owner. The same `askId` is the same question, however often it comes. */
+export interface Question {
+  askId: string;
+  /** The assignment that waits for the answer. */
+  requestId: string;
+  label: string;
+  agent: string;
+  owner: OwnerRef;
+  /** What the owner gave with the assignment. */
+  metadata?: Json;
+  question: string;
+  answerFormat: AnswerFormat;
+  options?: Json[];
+  schema?: object;
+  payload?: Json;
+  files: Evidence[];
+  /** ISO 8601, UTC. */
+  askedAt: string;
+  expiresAt?: string;
+  deliveryId: string;
+  /** How often this delivery may have been handed out, this time included. */
+  attempt: number;
+  /**
+   * Answers this question and no other; the worker goes on with exactly this text.
+   *
+   * What can happen twice: nothing. The same `id` again succeeds quietly; any other second reply is refused with
+   * `already_answered`, which names the reply that won.
+   */
+  reply(answer: Json, options?: { files?: string[]; id?: string }): Promise<ReplyReceipt>;
+}
+
+/** What an accepted reply is known by. */
+export interface ReplyReceipt {
+  requestId: string;
+  askId: string;
+  assignmentRequestId: string;
+  sessionId: string;
+}

@@ -1,0 +1,125 @@
+/** The nine public categories. Source: the `subagent` API, "Errors"; rules of the engine, chapter 8. */
+export type ErrorCategory =
+  | "not_running_inside_herdr"
+  | "worker_label_exists"
+  | "pane_not_ready"
+  | "target_not_found"
+  | "target_ambiguous"
+  | "rollback_failure"
+  | "worker_busy"
+  | "invalid_request"
+  | "internal_failure";
+
+export interface HerdErrorOptions {
+  category: ErrorCategory;
+  /** A stable code inside the category, for programs: `already_answered`, `id_reused`, … */
+  reason: string;
+  /** What happened, in one sentence, without what to do about it. */
+  message: string;
+  /** What the reader should do now; becomes the end of `message`. */
+  nextAction: string;
+  operation?: string;
+  rule?: string;
+  field?: string;
+  ids?: Record<string, string>;
+  primary?: { category: string; message: string; operation: string };
+  cleanup?: { category: string; message: string; operation: string };
+  details?: Record<string, unknown>;
+  retryAfterMs?: number;
+  rollbackOccurred?: boolean;
+  retryAttempted?: boolean;
+  cause?: unknown;
+}
+
+/** Every refusal and failure of the engine. `message` says what happened and ends with the next action. */
+export class HerdError extends Error {
+  override readonly name = "HerdError";
+  readonly category: ErrorCategory;
+  readonly reason: string;
+  readonly operation: string | undefined;
+  readonly rule: string | undefined;
+  readonly field: string | undefined;
+  readonly ids: Record<string, string> | undefined;
+  readonly nextAction: string;
+  readonly primary: HerdErrorOptions["primary"];
+  readonly cleanup: HerdErrorOptions["cleanup"];
+  readonly details: Record<string, unknown> | undefined;
+  readonly retryAfterMs: number | undefined;
+  readonly rollbackOccurred: boolean;
+  readonly retryAttempted: boolean;
+
+  constructor(options: HerdErrorOptions) {
+    super(
+      `${options.message.replace(/[.\s]*$/, "")}. Next: ${options.nextAction.replace(/[.\s]*$/, "")}.`,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
+    this.category = options.category;
+    this.reason = options.reason;
+    this.operation = options.operation;
+    this.rule = options.rule;
+    this.field = options.field;
+    this.ids = options.ids;
+    this.nextAction = options.nextAction;
+    this.primary = options.primary;
+    this.cleanup = options.cleanup;
+    this.details = options.details;
+    this.retryAfterMs = options.retryAfterMs;
+    this.rollbackOccurred = options.rollbackOccurred ?? false;
+    this.retryAttempted = options.retryAttempted ?? false;
+  }
+
+  /** The seed's structured form: unset optional fields are absent. */
+  toJSON(): Record<string, unknown> {
+    return withoutUndefined({
+      category: this.category,
+      reason: this.reason,
+      message: this.message,
+      operation: this.operation,
+      rule: this.rule,
+      field: this.field,
+      ids: this.ids,
+      nextAction: this.nextAction,
+      primary: this.primary,
+      cleanup: this.cleanup,
+      details: this.details,
+      retryAfterMs: this.retryAfterMs,
+      rollbackOccurred: this.rollbackOccurred,
+      retryAttempted: this.retryAttempted,
+    });
+  }
+}
+
+/** A malformed request: nothing was changed. */
+export function invalidRequest(
+  operation: string,
+  reason: string,
+  message: string,
+  nextAction: string,
+  more: Partial<HerdErrorOptions> = {},
+): HerdError {
+  return new HerdError({ category: "invalid_request", reason, message, nextAction, operation, ...more });
+}
+
+/** A fault inside the engine or in what runs in it; `cause` keeps the original. */
+export function internalFailure(operation: string, cause: unknown, more: Partial<HerdErrorOptions> = {}): HerdError {
+  return new HerdError({
+    category: "internal_failure",
+    reason: "undone",
+    message: `${operation} failed and was undone: ${messageOf(cause)}`,
+    nextAction: "look at the cause, then try again",
+    operation,
+    rollbackOccurred: true,
+    cause,
+    ...more,
+  });
+}
+
+/** The message of anything that was thrown. */
+export function messageOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
+/** Drops keys whose value is undefined, so that they are absent in JSON and in objects alike. */
+export function withoutUndefined<T extends object>(value: T): T {
+  return Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined)) as T;
+}

@@ -1,0 +1,59 @@
+import type { Question } from "./asks/question.ts";
+import type { Result } from "./deliveries/result.ts";
+import { messageOf } from "./errors.ts";
+import type { Usage } from "../machines/vocabulary.ts";
+
+/** What `herd.on` tells, always after the commit. Listeners only look on: nothing waits for them. */
+export interface HerdEvents {
+  /** A worker asked its owner. */
+  question: Question;
+  /** An assignment ended with a result or was closed. */
+  result: Result;
+  /** A worker's top state changed. */
+  state: { runId: string; label: string; agent: string; from: string | undefined; to: string };
+  /** A working worker shows no activity for ten minutes. */
+  stale: { runId: string; label: string; requestId: string; inactiveMs: number };
+  /** A worker ended without a result of its own. */
+  lost: { runId: string; label: string; requestId: string; message: string };
+  /** A caller ask passed its deadline. */
+  expired: { askId: string; requestId: string };
+  /** An outcome was not kept: a worker ended while its question was open, or a retention passed. */
+  dropped: { label: string; requestId: string | undefined; why: string };
+  /** A worker's progress note; coalesced and not durable. */
+  report: { runId: string; label: string; requestId: string; note: string; usage?: Usage };
+  /** A run cannot go on in this program; `diagnostic` says why and shows both sides. */
+  held: { runId: string; label: string; agent: string; requestId: string; diagnostic: string };
+  /** A question parks while this process waits for that assignment: nobody here will answer it. */
+  unheard: { question: Question; message: string };
+  /** A handler threw; the delivery is tried again at `retryAt`. */
+  undelivered: { deliveryId: string; label: string; attempt: number; error: unknown; retryAt: string };
+}
+
+export type HerdEventName = keyof HerdEvents;
+
+/** Listeners by event. A throwing listener becomes one process warning and hinders nobody. */
+export class Events {
+  readonly #listeners = new Map<HerdEventName, Set<(event: never) => void>>();
+
+  /** @returns how to stop listening. */
+  on<Name extends HerdEventName>(name: Name, listener: (event: HerdEvents[Name]) => void): () => void {
+    const listeners = this.#listeners.get(name) ?? new Set();
+    this.#listeners.set(name, listeners);
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  }
+
+  has(name: HerdEventName): boolean {
+    return (this.#listeners.get(name)?.size ?? 0) > 0;
+  }
+
+  emit<Name extends HerdEventName>(name: Name, event: HerdEvents[Name]): void {
+    for (const listener of this.#listeners.get(name) ?? []) {
+      try {
+        (listener as (event: HerdEvents[Name]) => void)(event);
+      } catch (error) {
+        process.emitWarning(`a listener for "${name}" threw: ${messageOf(error)}`, { type: "HerdListenerWarning" });
+      }
+    }
+  }
+}

@@ -1,0 +1,274 @@
+import { HerdError, internalFailure } from "../errors.ts";
+import { Committer, type CommitterOptions } from "../store/committer.ts";
+import { keys, prefixed } from "../store/keys.ts";
+import { readSequence, sequenceOperation } from "../store/sequence.ts";
+import type { Range, Row, Store } from "../store/store.ts";
+import type { OwnerRef } from "./records.ts";
+import { Step, type Recorder } from "./step.ts";
+import { Tree } from "./tree.ts";
+
+/** The row format this version reads and writes. */
+const FORMAT = 1;
+
+export interface KernelOptions extends Omit<CommitterOptions, "fenced"> {
+  /** Trees kept in memory while nothing happens in them; a soft limit. */
+  maxTrees: number;
+  /** Reads without changing anything: no epoch, no commands. */
+  passive: boolean;
+  now(): number;
+  record: Recorder;
+  fenced(error: HerdError): void;
+}
+
+export interface StepOptions {
+  /** What the command is called in errors. */
+  operation: string;
+  /** Acknowledgements: the promise resolves at once, the batch follows with the next one. */
+  lazy?: boolean;
+  /** Whose tree it is, needed when the tree is new. */
+  owner?: OwnerRef;
+}
+
+/** Runs commands on trees: reads a tree when it is first needed, commits every step as one batch, forgets idle trees. */
+export class Kernel {
+  readonly store: Store;
+  readonly #options: KernelOptions;
+  readonly #trees = new Map<string, Tree>();
+  readonly #activating = new Map<string, Promise<Tree>>();
+  /** Trees dropped with uncommitted rows: they are read again only after everything queued is on disk. */
+  readonly #stale = new Set<string>();
+  #committer!: Committer;
+  #step: Step | undefined;
+  #epoch = 0;
+
+  constructor(store: Store, options: KernelOptions) {
+    this.store = store;
+    this.#options = options;
+  }
+
+  /** How often this store was opened for writing, this time included. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  get fence(): HerdError | undefined {
+    return this.#committer.fence;
+  }
+
+  now(): number {
+    return this.#options.now();
+  }
+
+  /** Opens the store: format, sequence and epoch, and nothing that grows with what is parked. */
+  async open(): Promise<void> {
+    await this.store.open();
+    try {
+      const sequence = await readSequence(this.store);
+      const format = this.store.get(keys.meta("format"));
+      if (format !== undefined && Number(format) !== FORMAT) throw unknownFormat(format);
+      this.#epoch = Number(this.store.get(keys.meta("epoch")) ?? 0);
+      this.#committer = new Committer(this.store, this.#options.passive ? sequence : sequence + 1, {
+        ...this.#options,
+        fenced: (error) => this.#options.fenced(error),
+      });
+      if (this.#options.passive) return;
+      this.#epoch++;
+      await this.store.batch(
+        [
+          { type: "put", key: keys.meta("format"), value: String(FORMAT) },
+          { type: "put", key: keys.meta("epoch"), value: String(this.#epoch) },
+          sequenceOperation(sequence + 1),
+        ],
+        { sync: this.#options.sync },
+      );
+    } catch (error) {
+      await this.store.close();
+      throw error;
+    }
+  }
+
+  /** What a command would see: queued writes over committed ones. */
+  read<T>(key: string): T | undefined {
+    return parsed<T>(this.#committer.get(key));
+  }
+
+  /** What is on disk: the only thing that may be told. */
+  committed<T>(key: string): T | undefined {
+    return parsed<T>(this.store.get(key));
+  }
+
+  /** Rows on disk, after everything queued before the call. */
+  async range(bounds: Range): Promise<Row[]> {
+    await this.#committer.settled();
+    return this.store.range(bounds);
+  }
+
+  /** Resolves when everything queued so far is on disk: refusals and lists wait for it. */
+  settled(): Promise<void> {
+    return this.#committer.settled();
+  }
+
+  get idle(): boolean {
+    return this.#committer.idle && this.#activating.size === 0;
+  }
+
+  /** The tree if it is in memory. */
+  loaded(treeId: string): Tree | undefined {
+    return this.#trees.get(treeId);
+  }
+
+  get loadedTrees(): number {
+    return this.#trees.size;
+  }
+
+  /** Reads a tree into memory unless it is there. */
+  async tree(treeId: string, owner: OwnerRef = { id: "" }): Promise<Tree> {
+    return this.#trees.get(treeId) ?? this.#activate(treeId, owner);
+  }
+
+  /**
+   * Runs one command on a tree. Its body is synchronous; a refusal is thrown before it sends an event.
+   *
+   * Resolves when the effect is on disk. Rejects with the refusal, after everything it may be based on is on
+   * disk; or with `internal_failure` when the command failed and was undone.
+   */
+  async run<T>(treeId: string, body: (step: Step) => T, options: StepOptions): Promise<T> {
+    this.#committer.admit();
+    let tree = this.#trees.get(treeId);
+    if (tree === undefined) {
+      tree = await this.#activate(treeId, options.owner ?? { id: "" });
+      this.#committer.admit();
+    }
+    const step = new Step(tree, this.#options.now(), (key) => this.#committer.get(key));
+    let value: T;
+    try {
+      value = this.#take(step, body);
+    } catch (error) {
+      if (step.dirty) {
+        this.#drop(tree);
+        throw error instanceof HerdError ? error : internalFailure(options.operation, error);
+      }
+      await this.#committer.settled();
+      throw error instanceof HerdError ? error : internalFailure(options.operation, error);
+    }
+    this.#touch(tree);
+    const { operations, afterCommit } = step;
+    if (operations.length === 0 && afterCommit.length === 0) {
+      if (!options.lazy) await this.#committer.settled();
+      return value;
+    }
+    tree.pins++;
+    return new Promise((resolve, reject) => {
+      this.#committer.submit({
+        operations,
+        group: treeId,
+        ...(options.lazy && { lazy: true }),
+        landed: () => {
+          this.unpin(tree);
+          resolve(value);
+          for (const task of afterCommit) task();
+        },
+        undone: (error) => {
+          this.unpin(tree);
+          this.#drop(tree);
+          reject(error);
+        },
+      });
+      if (options.lazy) resolve(value);
+    });
+  }
+
+  /** Keeps a tree in memory until the matching `unpin`. */
+  pin(tree: Tree): void {
+    tree.pins++;
+  }
+
+  unpin(tree: Tree): void {
+    tree.pins--;
+    if (this.#trees.size > this.#options.maxTrees) this.#forgetIdle();
+  }
+
+  /** Writes what is queued and releases the store. */
+  async close(): Promise<void> {
+    await this.#committer.settled();
+    await this.store.close();
+  }
+
+  /** Drops everything in memory as the end of the process would; what is not on disk is gone. */
+  async abandon(): Promise<void> {
+    this.#committer.abandon();
+    this.#trees.clear();
+    await this.store.close();
+  }
+
+  /** Whether a step is under way, which must not be interrupted by another one. */
+  get stepping(): boolean {
+    return this.#step !== undefined;
+  }
+
+  #take<T>(step: Step, body: (step: Step) => T): T {
+    this.#step = step;
+    try {
+      if (!step.tree.written.has("")) step.touchRoot();
+      const value = body(step);
+      step.settle(this.#options.record);
+      step.capture();
+      return value;
+    } finally {
+      this.#step = undefined;
+    }
+  }
+
+  #activate(treeId: string, owner: OwnerRef): Promise<Tree> {
+    let activation = this.#activating.get(treeId);
+    if (activation === undefined) {
+      activation = this.#readTree(treeId, owner).finally(() => this.#activating.delete(treeId));
+      this.#activating.set(treeId, activation);
+    }
+    return activation;
+  }
+
+  async #readTree(treeId: string, owner: OwnerRef): Promise<Tree> {
+    if (this.#stale.delete(treeId)) await this.#committer.settled();
+    const rows = await this.store.range(prefixed(keys.actor(treeId, "")));
+    const tree: Tree = new Tree(treeId, owner, rows, (event) => {
+      // While the tree is being built no step runs, and there is no tree to compare with.
+      const step = this.#step;
+      if (step !== undefined && step.tree === tree) step.observe(event);
+    });
+    this.#trees.set(treeId, tree);
+    return tree;
+  }
+
+  #touch(tree: Tree): void {
+    this.#trees.delete(tree.id);
+    this.#trees.set(tree.id, tree);
+  }
+
+  /** Memory is ahead of the disk: the next command reads the tree again. */
+  #drop(tree: Tree): void {
+    if (this.#trees.get(tree.id) === tree) this.#trees.delete(tree.id);
+    this.#stale.add(tree.id);
+  }
+
+  #forgetIdle(): void {
+    for (const [id, tree] of this.#trees) {
+      if (this.#trees.size <= this.#options.maxTrees) return;
+      if (tree.pins === 0) this.#trees.delete(id);
+    }
+  }
+}
+
+function parsed<T>(text: string | undefined): T | undefined {
+  return text === undefined ? undefined : (JSON.parse(text) as T);
+}
+
+function unknownFormat(format: string): HerdError {
+  return new HerdError({
+    category: "internal_failure",
+    reason: "store_format",
+    message: `The store has format ${format}, this version of pi-herd reads format ${FORMAT}`,
+    nextAction: "open it with the version of pi-herd that wrote it, or upgrade pi-herd",
+    operation: "open",
+  });
+}

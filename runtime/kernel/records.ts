@@ -1,0 +1,95 @@
+import type { Evidence, Json, Outcome } from "../../machines/vocabulary.ts";
+
+/** The rows that are not actors. All are JSON; what is unset is absent. */
+
+/** An owner as deliveries and results name it. A subject carries scope and keys as well. */
+export interface OwnerRef {
+  id: string;
+  scope?: string;
+  keys?: Record<string, string>;
+}
+
+/** An accepted task. Written once, with the batch that accepts it. */
+export interface RequestRecord {
+  requestId: string;
+  runId: string;
+  /** The tree and the path of the worker's actor in it. */
+  tree: string;
+  path: string;
+  owner: OwnerRef;
+  /** Set when a parent worker is the owner. */
+  parentRunId?: string;
+  workspace: string;
+  label: string;
+  agent: string;
+  task: string;
+  files: Evidence[];
+  cwd: string;
+  sessionId: string;
+  metadata?: Json;
+  deadlineMs?: number;
+  acceptedAt: number;
+}
+
+/** How an assignment ended. `deliveryId` is absent when nobody is told (a closed assignment). */
+export interface OutcomeRecord {
+  requestId: string;
+  outcome: Outcome | { status: "closed"; error: { code: string; message: string } };
+  endedAt: number;
+  deliveryId?: string;
+  details?: Record<string, Json>;
+}
+
+/** One question and, once there is one, the reply that won. */
+export interface AskRecord {
+  askId: string;
+  requestId: string;
+  runId: string;
+  question: string;
+  files: Evidence[];
+  askedAt: number;
+  /** Open asks of owners have a delivery; those of parent workers are found through the parent. */
+  deliveryId?: string;
+  journalKey?: string;
+  answer?: { message: string; files: Evidence[]; at: number; replyId?: string };
+  /** Set when the question was given up. */
+  abandoned?: { code: string; message: string };
+}
+
+/** An ask or a result on its way to an owner. The row goes when the owner acknowledged it. */
+export interface DeliveryRecord {
+  deliveryId: string;
+  kind: "question" | "result";
+  requestId: string;
+  runId: string;
+  tree: string;
+  label: string;
+  askId?: string;
+  /** The opening of the store that made it; later ones count as attempts. */
+  epoch: number;
+}
+
+/** What a backend still has to do. */
+export interface OrderRecord {
+  orderId: string;
+  kind: "run" | "steer" | "stop";
+  tree: string;
+  path: string;
+  runId: string;
+  answerOf?: string;
+  message?: string;
+  files?: Evidence[];
+}
+
+/** Which worker holds a label. */
+export interface LabelRecord {
+  tree: string;
+  path: string;
+  runId: string;
+}
+
+/** What an owner asked for under an id of its own. `hash` tells a repetition from a reuse. */
+export interface CallerIdRecord {
+  hash: string;
+  requestId: string;
+}

@@ -1,0 +1,60 @@
+import { createHash } from "node:crypto";
+
+/**
+ * The rows of a store. A letter names the kind, `!` separates the parts; ids hold neither `!` nor `/`.
+ *
+ * | row | key | what it holds |
+ * | --- | --- | --- |
+ * | meta | `m!name` | format and epoch |
+ * | sequence | `s!slot` | the number of the batch that wrote the slot last |
+ * | actor | `a!tree!path` | one actor's snapshot, without its children |
+ * | request | `q!requestId` | an accepted task; never changes |
+ * | outcome | `u!requestId` | how it ended |
+ * | ask | `k!askId` | a question, and its answer once there is one |
+ * | journal | `j!requestId!name` | what a function worker did and got |
+ * | delivery | `d!owner!number` | an ask or a result that its owner has not acknowledged |
+ * | order | `o!runId!orderId` | what a backend still has to do |
+ * | label | `l!workspace!label` | which worker holds the label |
+ * | caller id | `i!owner!id` | what an owner asked for under an id of its own |
+ * | deadline | `e!requestId` | an assignment's clock |
+ * | due | `t!time!kind!id` | what happens at a time |
+ */
+export const keys = {
+  meta: (name: string) => `m!${name}`,
+  sequence: (slot: number) => `s!${String(slot).padStart(5, "0")}`,
+  actor: (tree: string, path: string) => `a!${tree}!${path}`,
+  request: (requestId: string) => `q!${requestId}`,
+  outcome: (requestId: string) => `u!${requestId}`,
+  ask: (askId: string) => `k!${askId}`,
+  journal: (requestId: string, name: string) => `j!${requestId}!${name}`,
+  delivery: (owner: string, number: string) => `d!${owner}!${number}`,
+  order: (runId: string, orderId: string) => `o!${runId}!${orderId}`,
+  label: (workspace: string, label: string) => `l!${hashed(workspace)}!${label}`,
+  callerId: (owner: string, id: string) => `i!${owner}!${hashed(id)}`,
+  due: (at: number, kind: string, id: string) => `t!${timeKey(at)}!${kind}!${id}`,
+};
+
+/** The bounds of all keys that begin with a prefix. */
+export function prefixed(prefix: string): { gte: string; lt: string } {
+  return { gte: prefix, lt: `${prefix}\u{10ffff}` };
+}
+
+/** Numbers every question of an assignment, so that all of them are one range of keys. */
+export function askIdOf(requestId: string, number: number): string {
+  return `${requestId}.${String(number).padStart(4, "0")}`;
+}
+
+/** The range of an assignment's questions. */
+export function asksOf(requestId: string): { gte: string; lt: string } {
+  return prefixed(`k!${requestId}.`);
+}
+
+/** Anything as a key part of fixed length: people's ids may hold any character and be long. */
+export function hashed(text: string): string {
+  return createHash("sha256").update(text).digest("base64url").slice(0, 22);
+}
+
+/** UTC milliseconds so that keys order as times do. */
+export function timeKey(at: number): string {
+  return String(Math.max(0, Math.trunc(at))).padStart(15, "0");
+}
