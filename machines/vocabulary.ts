@@ -144,8 +144,9 @@ export interface ReplyEvent {
   message: string;
   files: Evidence[];
   at: number;
-  /** The caller's id of this reply, for "the same reply again". */
+  /** The caller's id of this reply, for "the same reply again", and the row that remembers it. */
   replyId?: string;
+  callerKey?: string;
 }
 
 /** Everything that can happen to a worker. Times are UTC milliseconds and come from outside. */

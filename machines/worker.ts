@@ -38,8 +38,12 @@ const definition = setup({
     mayReply: ({ context }, { askId }: ReplyEvent) => context.ask?.askId === askId && permits(rules.reply, { context }),
     mayDelegate: ({ context }) => permits(rules.delegate, { context }),
     hasOpenAsk: ({ context }) => context.ask !== null,
+    hasUnansweredAsk: ({ context }) => context.ask?.answered === false,
     isAnswered: ({ context }) => context.ask?.answered === true,
+    hasNoOpenAsk: ({ context }) => context.ask === null,
     hasUnresolvedChildren: ({ context: { children } }) => children.active + children.undelivered + children.asking > 0,
+    mustAwaitChildren: ({ context: { ask, children } }) =>
+      ask === null && children.active + children.undelivered + children.asking > 0,
     hasNoLivingChildren: ({ context }) => context.children.living === 0,
     isBlank: (_, { outcome }: { outcome: Outcome }) => outcome.status === "completed" && outcome.text.trim() === "",
     isReusable: ({ context }) => context.reusable,
@@ -119,7 +123,13 @@ const definition = setup({
     recordResultError: assign((_, { error }: { error: ResultError }) => ({ resultError: error })),
     recordDiagnostic: assign((_, { diagnostic }: { diagnostic: string }) => ({ diagnostic })),
     clearDiagnostic: assign({ diagnostic: null }),
-    clearAssignment: assign({ assignment: null, ask: null, unacknowledged: 0, diagnostic: null }),
+    clearAssignment: assign({
+      assignment: null,
+      ask: null,
+      unacknowledged: 0,
+      diagnostic: null,
+      resultError: null,
+    }),
     countChildren: assign((_, { children }: { children: Children }) => ({ children })),
     removeWorker: stopChild((_, { runId }: { runId: string }) => runId),
   },
@@ -132,29 +142,39 @@ function requestOf(context: WorkerContext): string {
   return context.assignment.requestId;
 }
 
-/** Closing gives up an open question and the assignment, both told once. */
-const close = [
+/** A question in a turn of its own; it stays open until its reply. */
+const ask = {
+  guard: { type: "mayAskOwner", params: ({ event }: { event: AskEvent }) => event },
+  actions: [
+    { type: "openAsk", params: ({ event }: { event: AskEvent }) => event },
+    { type: "tellAsked", params: ({ event }: { event: AskEvent }) => event },
+  ],
+} as const;
+
+/** Closing gives up the assignment, told once. */
+const close = {
+  target: "#worker.closing",
+  actions: [
+    { type: "tellAssignmentClosed", params: ({ event }: { event: { reason: CloseReason; at: number } }) => event },
+    "clearAssignment",
+  ],
+} as const;
+
+/** Where a question may be open, closing gives it up first; one that was answered has its end. */
+const closeAsking = [
   {
-    guard: "hasOpenAsk",
-    target: "#worker.closing",
+    guard: "hasUnansweredAsk",
+    target: close.target,
     actions: [
       { type: "tellAbandoned", params: ({ event }: { event: { reason: CloseReason } }) => event },
-      { type: "tellAssignmentClosed", params: ({ event }: { event: { reason: CloseReason; at: number } }) => event },
-      "clearAssignment",
+      ...close.actions,
     ],
   },
-  {
-    target: "#worker.closing",
-    actions: [
-      { type: "tellAssignmentClosed", params: ({ event }: { event: { reason: CloseReason; at: number } }) => event },
-      "clearAssignment",
-    ],
-  },
+  close,
 ] as const;
 
 /** The end of the work, wherever it may come: held back by children, empty, or stored. */
 const settle = [
-  { guard: "hasOpenAsk", actions: { type: "tellDropped", params: { why: "asking" } } },
   { guard: "hasUnresolvedChildren", target: "#worker.blocked.onChildren" },
   {
     guard: { type: "isBlank", params: ({ event }: { event: { outcome: Outcome } }) => event },
@@ -166,6 +186,9 @@ const settle = [
     actions: { type: "tellResult", params: ({ event }: { event: { outcome: Outcome; at: number } }) => event },
   },
 ] as const;
+
+/** While a question is open nothing settles. */
+const dropAsking = { guard: "hasOpenAsk", actions: { type: "tellDropped", params: { why: "asking" } } } as const;
 
 const machine = definition.createMachine({
   id: "worker",
@@ -216,43 +239,40 @@ const machine = definition.createMachine({
           actions: spawnWorker,
         },
         "tool.called": { actions: { type: "noteActivity", params: ({ event }) => event } },
-        ask: {
-          guard: { type: "mayAskOwner", params: ({ event }) => event },
-          actions: [
-            { type: "openAsk", params: ({ event }) => event },
-            { type: "tellAsked", params: ({ event }) => event },
-          ],
-        },
-        reply: {
-          guard: { type: "mayReply", params: ({ event }) => event },
-          actions: ["holdAnswer", { type: "tellAnswered", params: ({ event }) => event }],
-        },
         steer: {
           guard: "maySteer",
           actions: ["countSteer", { type: "orderSteer", params: ({ event }) => event }],
         },
-        settled: settle,
+        settled: [dropAsking, ...settle],
+        "children.awaited": { guard: "mustAwaitChildren", target: "#worker.blocked.onChildren" },
+        // An open question comes first: its reply starts the next turn, which is then held.
         hold: {
+          guard: "hasNoOpenAsk",
           target: "blocked.onBackend",
           actions: { type: "recordDiagnostic", params: ({ event }) => event },
         },
-        close,
+        close: closeAsking,
       },
       states: {
         betweenTurns: {
           on: {
             "turn.started": { target: "inTurn", actions: { type: "noteActivity", params: ({ event }) => event } },
-            "children.awaited": { guard: "hasUnresolvedChildren", target: "#worker.blocked.onChildren" },
+            // No turn is left to end.
+            ask: { ...ask, target: "#worker.blocked.onOwner" },
           },
         },
         inTurn: {
           on: {
+            ask,
+            reply: {
+              guard: { type: "mayReply", params: ({ event }) => event },
+              actions: ["holdAnswer", { type: "tellAnswered", params: ({ event }) => event }],
+            },
             "turn.ended": [
               { guard: "isAnswered", target: "betweenTurns", actions: ["orderAnswer", "closeAsk"] },
               { guard: "hasOpenAsk", target: "#worker.blocked.onOwner" },
               { target: "betweenTurns", actions: { type: "noteActivity", params: ({ event }) => event } },
             ],
-            "children.awaited": { guard: "hasUnresolvedChildren", target: "#worker.blocked.onChildren" },
           },
         },
       },
@@ -299,7 +319,7 @@ const machine = definition.createMachine({
           },
         },
       },
-      on: { close },
+      on: { close: closeAsking },
     },
     settling: {
       description: "Handing over: a launch that is not accepted yet, or a result that its owner does not have yet.",
@@ -333,7 +353,7 @@ const machine = definition.createMachine({
           on: {
             "result.acknowledged": [
               { guard: "isReusable", target: "#worker.ready", actions: "clearAssignment" },
-              { target: "#worker.closing" },
+              { target: "#worker.closing", actions: "clearAssignment" },
             ],
             "result.unpersisted": {
               target: "unpersisted",
@@ -341,7 +361,7 @@ const machine = definition.createMachine({
             },
             settled: { actions: { type: "tellDropped", params: { why: "settled" } } },
             // Its result is stored and stays on its way; only the worker goes.
-            close: { target: "#worker.closing" },
+            close: { target: "#worker.closing", actions: "clearAssignment" },
           },
         },
         unpersisted: {

@@ -2,7 +2,7 @@ import { HerdError, internalFailure } from "../errors.ts";
 import { Committer, type CommitterOptions } from "../store/committer.ts";
 import { keys, prefixed } from "../store/keys.ts";
 import { readSequence, sequenceOperation } from "../store/sequence.ts";
-import type { Range, Row, Store } from "../store/store.ts";
+import type { Operation, Range, Row, Store } from "../store/store.ts";
 import type { OwnerRef } from "./records.ts";
 import { Step, type Recorder } from "./step.ts";
 import { Tree } from "./tree.ts";
@@ -17,6 +17,8 @@ export interface KernelOptions extends Omit<CommitterOptions, "fenced"> {
   passive: boolean;
   now(): number;
   record: Recorder;
+  /** A step is complete and about to be queued. */
+  captured(step: Step): void;
   fenced(error: HerdError): void;
 }
 
@@ -34,6 +36,8 @@ export class Kernel {
   readonly store: Store;
   readonly #options: KernelOptions;
   readonly #trees = new Map<string, Tree>();
+  /** Reasons to stay in memory: uncommitted rows, running functions, handlers at work. */
+  readonly #pins = new Map<string, number>();
   readonly #activating = new Map<string, Promise<Tree>>();
   /** Trees dropped with uncommitted rows: they are read again only after everything queued is on disk. */
   readonly #stale = new Set<string>();
@@ -144,6 +148,7 @@ export class Kernel {
     try {
       value = this.#take(step, body);
     } catch (error) {
+      step.undo();
       if (step.dirty) {
         this.#drop(tree);
         throw error instanceof HerdError ? error : internalFailure(options.operation, error);
@@ -157,19 +162,20 @@ export class Kernel {
       if (!options.lazy) await this.#committer.settled();
       return value;
     }
-    tree.pins++;
+    this.pin(treeId);
     return new Promise((resolve, reject) => {
       this.#committer.submit({
         operations,
         group: treeId,
         ...(options.lazy && { lazy: true }),
         landed: () => {
-          this.unpin(tree);
+          this.unpin(treeId);
           resolve(value);
           for (const task of afterCommit) task();
         },
         undone: (error) => {
-          this.unpin(tree);
+          this.unpin(treeId);
+          step.undo();
           this.#drop(tree);
           reject(error);
         },
@@ -178,18 +184,46 @@ export class Kernel {
     });
   }
 
-  /** Keeps a tree in memory until the matching `unpin`. */
-  pin(tree: Tree): void {
-    tree.pins++;
+  /** Writes rows that belong to no tree. */
+  write(operations: Operation[]): Promise<void> {
+    this.#committer.admit();
+    return new Promise((resolve, reject) =>
+      this.#committer.submit({ operations, group: "rows", landed: resolve, undone: reject }),
+    );
   }
 
-  unpin(tree: Tree): void {
-    tree.pins--;
+  /** The trees in memory. */
+  trees(): IterableIterator<Tree> {
+    return this.#trees.values();
+  }
+
+  /** Keeps a tree in memory until the matching `unpin`. */
+  pin(treeId: string): void {
+    this.#pins.set(treeId, (this.#pins.get(treeId) ?? 0) + 1);
+  }
+
+  unpin(treeId: string): void {
+    const left = (this.#pins.get(treeId) ?? 1) - 1;
+    if (left > 0) this.#pins.set(treeId, left);
+    else this.#pins.delete(treeId);
     if (this.#trees.size > this.#options.maxTrees) this.#forgetIdle();
   }
 
-  /** Writes what is queued and releases the store. */
+  /** Whether the herd that had the store before closed it in order. */
+  get cleanBefore(): boolean {
+    return Number(this.store.get(keys.meta("clean")) ?? 0) === this.#epoch - 1;
+  }
+
+  /** Writes what is queued, notes that this was no crash, and releases the store. */
   async close(): Promise<void> {
+    if (!this.#options.passive && !this.fence) {
+      this.#committer.submit({
+        operations: [{ type: "put", key: keys.meta("clean"), value: String(this.#epoch) }],
+        group: "meta",
+        landed: () => undefined,
+        undone: () => undefined,
+      });
+    }
     await this.#committer.settled();
     await this.store.close();
   }
@@ -213,6 +247,7 @@ export class Kernel {
       const value = body(step);
       step.settle(this.#options.record);
       step.capture();
+      this.#options.captured(step);
       return value;
     } finally {
       this.#step = undefined;
@@ -252,9 +287,9 @@ export class Kernel {
   }
 
   #forgetIdle(): void {
-    for (const [id, tree] of this.#trees) {
+    for (const id of this.#trees.keys()) {
       if (this.#trees.size <= this.#options.maxTrees) return;
-      if (tree.pins === 0) this.#trees.delete(id);
+      if (!this.#pins.has(id)) this.#trees.delete(id);
     }
   }
 }

@@ -28,6 +28,9 @@ export interface RequestRecord {
   sessionId: string;
   metadata?: Json;
   deadlineMs?: number;
+  /** The row of the owner's own id for it. */
+  callerKey?: string;
+  /** UTC milliseconds. */
   acceptedAt: number;
 }
 
@@ -47,11 +50,13 @@ export interface AskRecord {
   runId: string;
   question: string;
   files: Evidence[];
+  /** UTC milliseconds. */
   askedAt: number;
-  /** Open asks of owners have a delivery; those of parent workers are found through the parent. */
-  deliveryId?: string;
+  /** The key of whom it is addressed to: an owner's tree, or a parent worker's run. */
+  owner: string;
+  deliveryId: string;
   journalKey?: string;
-  answer?: { message: string; files: Evidence[]; at: number; replyId?: string };
+  answer?: { message: string; files: Evidence[]; at: number; replyId?: string; callerKey?: string };
   /** Set when the question was given up. */
   abandoned?: { code: string; message: string };
 }
@@ -63,6 +68,8 @@ export interface DeliveryRecord {
   requestId: string;
   runId: string;
   tree: string;
+  /** The key of whom it is addressed to: an owner's tree, or a parent worker's run. */
+  owner: string;
   label: string;
   askId?: string;
   /** The opening of the store that made it; later ones count as attempts. */

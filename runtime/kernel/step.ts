@@ -1,5 +1,5 @@
 import type { AnyActorRef, InspectionEvent } from "xstate";
-import { countChildren, isResting, statePath } from "../../machines/projection.ts";
+import { countChildren, isResting, publicState, statePath } from "../../machines/projection.ts";
 import type { Children, SupervisorEvent, WorkerContext, WorkerEvent, WorkerFact } from "../../machines/vocabulary.ts";
 import { keys } from "../store/keys.ts";
 import type { Operation } from "../store/store.ts";
@@ -9,6 +9,14 @@ import { parentPath, runIdOf, type ActorRow, type Tree, type WorkerView } from "
 export interface Told {
   fact: WorkerFact;
   worker: { path: string; context: WorkerContext };
+}
+
+export interface StateChange {
+  runId: string;
+  label: string;
+  agent: string;
+  from: string | undefined;
+  to: string;
 }
 
 /** Turns a fact into records, and may send further events. */
@@ -25,6 +33,7 @@ export class Step {
   readonly #read: (key: string) => string | undefined;
   readonly #writes = new Map<string, Operation>();
   readonly #afterCommit: (() => void)[] = [];
+  readonly #ifUndone: (() => void)[] = [];
   readonly #touched = new Set<string>();
   readonly #told: Told[] = [];
   #sent = false;
@@ -94,6 +103,16 @@ export class Step {
     this.#afterCommit.push(task);
   }
 
+  /** Runs when the step is undone, so that what was reserved outside the store is given back. */
+  ifUndone(task: () => void): void {
+    this.#ifUndone.push(task);
+  }
+
+  /** The command failed or could not be stored. */
+  undo(): void {
+    for (const task of this.#ifUndone.splice(0)) task();
+  }
+
   /** The kernel's one observer on the actor system. It never throws. */
   observe(event: InspectionEvent): void {
     const actor = event.actorRef as AnyActorRef;
@@ -110,6 +129,16 @@ export class Step {
     }
   }
 
+  /** Takes a resting worker's row away: its owner has what it was kept for. */
+  removeResting(runId: string): void {
+    const resting = this.tree.resting.get(runId);
+    if (resting === undefined) return;
+    this.#sent = true;
+    this.tree.resting.delete(runId);
+    this.del(keys.actor(this.tree.id, resting.path));
+    if (resting.path.includes("/")) this.#touched.add(resting.path);
+  }
+
   /** Lets facts become records and parents hear of their children, until nothing moves any more. */
   settle(record: Recorder): void {
     for (;;) {
@@ -118,6 +147,9 @@ export class Step {
       else if (!this.#tellParents() && !this.#rest()) break;
     }
   }
+
+  /** Workers whose top state this step changed. */
+  readonly changes: StateChange[] = [];
 
   /** Touched actors become rows. */
   capture(): void {
@@ -133,9 +165,18 @@ export class Step {
       const value = JSON.stringify(snapshot.value);
       const written = this.tree.written.get(path);
       if (written?.context === snapshot.context && written?.value === value) continue;
+      if (path !== "" && written?.value !== value) this.#noteChange(snapshot, written?.value);
       this.tree.written.set(path, { value, context: snapshot.context });
       this.put(key, rowOf(actor as AnyActorRef));
     }
+  }
+
+  #noteChange(snapshot: { value: unknown; context: WorkerContext }, before: string | undefined): void {
+    const from = before === undefined ? undefined : publicState(statePath(JSON.parse(before)));
+    const to = publicState(statePath(snapshot.value as never));
+    if (from === to) return;
+    const { runId, label, agent } = snapshot.context;
+    this.changes.push({ runId, label, agent, from, to });
   }
 
   /** The first state of a new tree's root is a change too. */
@@ -176,6 +217,7 @@ export class Step {
       const snapshot = actor?.getSnapshot();
       if (actor === undefined || snapshot?.status !== "active") continue;
       if (!isResting(statePath(snapshot.value), snapshot.context)) continue;
+      this.#noteChange(snapshot, this.tree.written.get(path)?.value);
       this.tree.resting.set(runIdOf(path), { path, context: snapshot.context });
       this.put(keys.actor(this.tree.id, path), rowOf(actor));
       this.sendTo(parentPath(path), { type: "worker.rested", runId: runIdOf(path) });

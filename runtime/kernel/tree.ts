@@ -52,8 +52,6 @@ export class Tree {
   readonly unknown: UnknownWorker[] = [];
   /** What each row holds on disk or in a queued batch, to leave unchanged rows unwritten. */
   readonly written = new Map<string, Written>();
-  /** Reasons to stay in memory: uncommitted rows, running functions, handlers at work. */
-  pins = 0;
 
   constructor(id: string, owner: OwnerRef, rows: readonly Row[], observe: (event: InspectionEvent) => void) {
     this.id = id;

@@ -1,0 +1,103 @@
+import { z } from "zod";
+import { rules, whyNot, type Rule } from "../../machines/eligibility.ts";
+import type { Evidence } from "../../machines/vocabulary.ts";
+import type { Engine } from "../engine.ts";
+import { HerdError } from "../errors.ts";
+import { readEvidence } from "../evidence/evidence.ts";
+import { FUNCTIONS } from "../functions/functions.ts";
+import type { Step } from "../kernel/step.ts";
+import { parseRequest } from "../request.ts";
+import { askIdOf } from "../store/keys.ts";
+
+/** What `ask_owner` takes. Source: the `ask_owner` API, "Request". */
+export const AskOwnerInput = z.strictObject({
+  question: z.string().regex(/\S/, "must contain non-whitespace text"),
+  files: z.array(z.string().regex(/\S/, "must not be blank")).optional(),
+});
+
+export interface AskOwnerCall {
+  treeId: string | undefined;
+  runId: string;
+  request: unknown;
+  /** Names of all tool calls of this model turn. */
+  calls: readonly string[];
+  journalKey?: string;
+}
+
+/**
+ * `ask_owner`: one question to the direct owner, stored before anybody is told.
+ *
+ * Refuses in the fixed order: the question's text, the sole tool call, the eligibility reasons, the files.
+ * @throws HerdError; nothing was changed.
+ */
+export async function askOwner(
+  engine: Engine,
+  call: AskOwnerCall,
+): Promise<{ askId: string; assignmentRequestId: string }> {
+  const { question, files = [] } = parseRequest("ask_owner", AskOwnerInput, call.request);
+  const { treeId, runId, calls, journalKey } = call;
+  if (treeId === undefined) throw refused(rules.askOwner[1] as Rule, { runId });
+  const tree = await engine.kernel.tree(treeId);
+  const worker = tree.worker(runId);
+  const rule = worker && whyNot(rules.askOwner, askView(worker, calls));
+  if (rule && files.length > 0) {
+    await engine.kernel.settled();
+    throw refused(rule, { runId });
+  }
+  const evidence = await readEvidence(files, {
+    cwd: worker?.context.cwd ?? engine.cwd,
+    text: question,
+    operation: "ask_owner",
+  });
+  return engine.kernel.run(
+    treeId,
+    (step) => openAsk(step, { runId, question, files: evidence, calls, ...(journalKey && { journalKey }) }),
+    { operation: "ask_owner" },
+  );
+}
+
+/** Asks inside a step, or throws the reason why not. */
+export function openAsk(
+  step: Step,
+  ask: { runId: string; question: string; files: Evidence[]; calls: readonly string[]; journalKey?: string },
+): { askId: string; assignmentRequestId: string } {
+  const { runId, question, files, calls, journalKey } = ask;
+  const worker = step.worker(runId);
+  if (worker === undefined) throw refused(rules.askOwner[1] as Rule, { runId });
+  const rule = whyNot(rules.askOwner, askView(worker, calls));
+  if (rule) throw refused(rule, { runId, label: worker.context.label });
+  const requestId = worker.context.assignment?.requestId ?? "";
+  const askId = askIdOf(requestId, worker.context.asks + 1);
+  if (worker.state === "blocked.onChildren") step.send(runId, { type: "turn.started", at: step.now });
+  step.send(runId, {
+    type: "ask",
+    askId,
+    calls: [...calls],
+    question,
+    files,
+    at: step.now,
+    ...(journalKey !== undefined && { journalKey }),
+  });
+  return { askId, assignmentRequestId: requestId };
+}
+
+/** A function worker that waits for its children still executes: a question of another branch starts its next turn. */
+function askView(
+  { state, context }: { state: string; context: Parameters<typeof whyNot>[1]["context"] },
+  calls: readonly string[],
+) {
+  const executes = state === "blocked.onChildren" && context.backend === FUNCTIONS;
+  return { state: executes ? "working.inTurn" : state, context, calls };
+}
+
+function refused(rule: Rule, ids: Record<string, string>): HerdError {
+  return new HerdError({
+    category: rule.reason === "not_sole_tool_call" ? "invalid_request" : "worker_busy",
+    reason: rule.reason,
+    message: `The worker cannot ask its owner: ${rule.message}`,
+    nextAction: rule.nextAction,
+    operation: "ask_owner",
+    rule: rule.reason,
+    ids,
+  });
+}

@@ -1,0 +1,174 @@
+import { rules, whyNot } from "../../machines/eligibility.ts";
+import type { Json } from "../../machines/vocabulary.ts";
+import type { Engine } from "../engine.ts";
+import { HerdError, invalidRequest } from "../errors.ts";
+import { readEvidence } from "../evidence/evidence.ts";
+import { idFrom } from "../ids.ts";
+import type { AskRecord, CallerIdRecord } from "../kernel/records.ts";
+import type { Step } from "../kernel/step.ts";
+import { hashed, keys } from "../store/keys.ts";
+import { findWorker } from "../subagent/target.ts";
+import type { ReplyReceipt } from "./question.ts";
+
+export interface ReplyCommand {
+  /** The key of who replies: an owner's tree, or a parent worker's run. */
+  owner: string;
+  /** The exact question; without it, whatever the labelled worker asks now. */
+  askId?: string;
+  label?: string;
+  message: Json;
+  files?: readonly string[];
+  /** The caller's id of this reply: the same id again is the same reply. */
+  id?: string;
+  cwd: string;
+  operation: string;
+  /** Where to look for a label; taken from the question when it is named. */
+  treeId?: string;
+  path?: string;
+}
+
+/**
+ * Answers one open question, once.
+ *
+ * What can happen twice: nothing. The same `id` succeeds quietly; every other second reply is `already_answered`.
+ * @throws HerdError `target_not_found`, `not_asking`, `already_answered`, `closed`, `id_reused` or `invalid_request`.
+ */
+export async function reply(engine: Engine, command: ReplyCommand): Promise<ReplyReceipt> {
+  const { owner, message, files = [], id, cwd, operation } = command;
+  if (typeof message !== "string" || message.trim() === "") {
+    throw invalidRequest(operation, "invalid_field", "message: must be non-blank text", "give the answer as text", {
+      field: "message",
+    });
+  }
+  const named = command.askId === undefined ? undefined : askOf(engine, command.askId, owner);
+  const request = named && engine.request(named.requestId);
+  const treeId = request?.tree ?? command.treeId;
+  if (treeId === undefined) throw notFound(operation, command.askId ?? command.label ?? "");
+  const evidence = await readEvidence(files, { cwd, text: message, operation });
+  return engine.kernel.run(
+    treeId,
+    (step) => {
+      const askId = command.askId ?? openAskOf(engine, step, command);
+      const hash = hashed(JSON.stringify([askId, message, files]));
+      const idKey = id === undefined ? undefined : keys.callerId(owner, `reply:${id}`);
+      const used = idKey === undefined ? undefined : step.read<CallerIdRecord>(idKey);
+      if (used && used.hash !== hash) throw idReused(operation, id as string);
+      const ask = step.read<AskRecord>(keys.ask(askId));
+      if (ask === undefined || ask.owner !== owner) throw notFound(operation, askId);
+      const { requestId, runId } = ask;
+      const receipt = {
+        requestId: idFrom(`${askId}/reply`),
+        askId,
+        assignmentRequestId: requestId,
+        sessionId: engine.request(requestId)?.sessionId ?? "",
+      };
+      if (used) return receipt;
+      if (ask.answer) throw alreadyAnswered(operation, ask);
+      if (ask.abandoned) throw abandoned(operation, ask);
+      const worker = step.worker(runId);
+      const rule = worker && whyNot(rules.reply, worker);
+      if (worker === undefined || rule) {
+        throw new HerdError({
+          category: "worker_busy",
+          reason: rule?.reason ?? "not_asking",
+          message: `The reply was not taken: ${rule?.message ?? "the worker is gone"}`,
+          nextAction: rule?.nextAction ?? "list the workers and act on the state they show now",
+          operation,
+          ids: { askId, requestId },
+        });
+      }
+      step.send(runId, {
+        type: "reply",
+        askId,
+        message,
+        files: evidence,
+        at: step.now,
+        ...(id !== undefined && { replyId: id }),
+        ...(idKey !== undefined && { callerKey: idKey }),
+      });
+      if (idKey !== undefined) step.put(idKey, { hash, requestId } satisfies CallerIdRecord);
+      return receipt;
+    },
+    { operation },
+  );
+}
+
+function askOf(engine: Engine, askId: string, owner: string): AskRecord | undefined {
+  const ask = engine.kernel.read<AskRecord>(keys.ask(askId));
+  return ask?.owner === owner ? ask : undefined;
+}
+
+/** Label-only replies are for hands: they answer what the owner has seen, never a question still on its way. */
+function openAskOf(engine: Engine, step: Step, { label = "", path = "", owner, operation }: ReplyCommand): string {
+  const worker = findWorker(step.tree, path, label, operation);
+  const askId = worker.context.ask?.askId;
+  if (worker.kind === "resting" || askId === undefined) throw notAsking(operation, label, worker.state);
+  const ask = step.read<AskRecord>(keys.ask(askId));
+  if (ask && !engine.deliveries.mayKnow(owner, ask.deliveryId)) {
+    throw new HerdError({
+      category: "worker_busy",
+      reason: "newer_question",
+      message: `A newer question of "${label}" is on its way to you`,
+      nextAction: "read that question, then reply to it",
+      operation,
+      ids: { label, askId },
+    });
+  }
+  return askId;
+}
+
+function notAsking(operation: string, label: string, state: string): HerdError {
+  return new HerdError({
+    category: "worker_busy",
+    reason: "not_asking",
+    message: `The worker "${label}" is ${state.split(".")[0]} and not waiting for an owner reply`,
+    nextAction: "list the workers and reply only to one that asks",
+    operation,
+    ids: { label },
+  });
+}
+
+function notFound(operation: string, what: string): HerdError {
+  return new HerdError({
+    category: "target_not_found",
+    reason: "target_not_found",
+    message: `No question or worker of yours is known as ${JSON.stringify(what)}`,
+    nextAction: "list your workers and their open questions",
+    operation,
+  });
+}
+
+function alreadyAnswered(operation: string, ask: AskRecord): HerdError {
+  const at = new Date(ask.answer?.at ?? 0).toISOString();
+  const by = ask.answer?.replyId;
+  return new HerdError({
+    category: "worker_busy",
+    reason: "already_answered",
+    message: `The question was already answered at ${at}${by === undefined ? "" : ` by reply ${JSON.stringify(by)}`}`,
+    nextAction: "nothing; the worker goes on with the reply that won",
+    operation,
+    ids: { askId: ask.askId, requestId: ask.requestId, ...(by !== undefined && { replyId: by }) },
+    details: { answeredAt: at, ...(by !== undefined && { replyId: by }) },
+  });
+}
+
+function abandoned(operation: string, ask: AskRecord): HerdError {
+  return new HerdError({
+    category: "target_not_found",
+    reason: "closed",
+    message: `The question was given up: ${ask.abandoned?.message ?? "its worker was closed"}`,
+    nextAction: "nothing; assign the task again if it is still wanted",
+    operation,
+    ids: { askId: ask.askId, requestId: ask.requestId },
+  });
+}
+
+function idReused(operation: string, id: string): HerdError {
+  return invalidRequest(
+    operation,
+    "id_reused",
+    `The id ${JSON.stringify(id)} was used for another reply`,
+    "use a new id for a new reply",
+    { field: "id" },
+  );
+}

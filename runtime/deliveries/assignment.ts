@@ -1,0 +1,41 @@
+import type { Json } from "../../machines/vocabulary.ts";
+import type { Question } from "../asks/question.ts";
+import type { Result } from "./result.ts";
+
+/** What an owner hears of one assignment. */
+export type OwnerEvent = { type: "question"; question: Question } | { type: "result"; result: Result };
+
+/** Where an assignment stands now. */
+export interface AssignmentStatus {
+  requestId: string;
+  label: string;
+  agent: string;
+  /** The worker's public state, or `completed`, `failed` or `closed` once it ended. */
+  state: string;
+  /** Accepted and waiting for a free place. */
+  queued?: boolean;
+  diagnostic?: string;
+  question?: Question;
+  result?: Result;
+  metadata?: Json;
+}
+
+/**
+ * The handle of one accepted task: an async iterable of its questions and its result. It holds nothing open;
+ * `herd.assignment(requestId)` gives it again in any later process.
+ */
+export interface Assignment extends AsyncIterable<OwnerEvent> {
+  readonly requestId: string;
+  readonly label: string;
+  readonly sessionId: string;
+  status(): Promise<AssignmentStatus>;
+  /** The next question or the result; the first call of a fresh handle gives what is open again. */
+  next(options?: { signal?: AbortSignal }): Promise<OwnerEvent>;
+  /**
+   * The result, which may be a failure or `closed`: it does not reject because work failed.
+   *
+   * What can happen twice: without an `onResult` receiver the first handle that returns it acknowledges it a moment
+   * later; the process ending in between gives it again.
+   */
+  result(options?: { signal?: AbortSignal }): Promise<Result>;
+}

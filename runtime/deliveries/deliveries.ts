@@ -1,0 +1,234 @@
+import type { Question } from "../asks/question.ts";
+import { HerdError, messageOf } from "../errors.ts";
+import type { Events } from "../events.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+import type { AskRecord, DeliveryRecord, OutcomeRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
+import { treeIdOf } from "../owners.ts";
+import { keys, prefixed } from "../store/keys.ts";
+import { passFailpoint } from "../store/failpoint.ts";
+import { Desk, type Receiver } from "./desk.ts";
+import { resultOf } from "./result.ts";
+
+/** What somebody who waits for an assignment is told. */
+export type Notice = { type: "question"; question: Question } | { type: "changed" };
+
+interface Waiter {
+  /** Hears questions too; somebody who only wants the result does not. */
+  hears: boolean;
+  tell(notice: Notice): void;
+}
+
+export interface DeliveriesOptions {
+  kernel: Kernel;
+  events: Events;
+  request(requestId: string): RequestRecord | undefined;
+  /** Puts the reply into a question. */
+  question(ask: AskRecord, request: RequestRecord, attempt: number): Question;
+  /** Acknowledges in memory at once, on disk with the next batch. */
+  acknowledge(delivery: DeliveryRecord): void;
+  quiet(): void;
+}
+
+/**
+ * Every ask and every result on its way to an owner: pushed to the owner's receiver, else told to a
+ * handle that waits, else parked. Rows say what is open; nothing here outlives the process.
+ */
+export class Deliveries {
+  readonly #options: DeliveriesOptions;
+  readonly #desks = new Map<string, Desk>();
+  readonly #waiters = new Map<string, Set<Waiter>>();
+  /** Questions whose handler was called in this process. */
+  readonly #handed = new Set<string>();
+  #warnedAt = -Infinity;
+
+  constructor(options: DeliveriesOptions) {
+    this.#options = options;
+  }
+
+  /** Handlers under way. */
+  get running(): number {
+    let running = 0;
+    for (const desk of this.#desks.values()) running += desk.running;
+    return running;
+  }
+
+  /**
+   * Makes a receiver the owner's, and hands it everything that is open.
+   * @throws HerdError `receiver_exists` unless `replace` is set.
+   */
+  attach(owner: OwnerRef, receiver: Receiver, replace: boolean): () => void {
+    const treeId = treeIdOf(owner);
+    const desk = this.#desk(treeId);
+    if (desk.receiver && !replace) throw receiverExists(`owner "${owner.id}"`, "{ replace: true }");
+    desk.clear();
+    desk.receiver = receiver;
+    void this.#load(treeId, desk);
+    return () => {
+      if (desk.receiver === receiver) desk.clear();
+    };
+  }
+
+  /** Whether results of this owner are acknowledged by a handler rather than by a handle. */
+  hasResultReceiver({ tree, parentRunId }: RequestRecord): boolean {
+    return parentRunId === undefined && this.#desks.get(tree)?.receiver?.onResult !== undefined;
+  }
+
+  /** Whether a handler has this delivery in hand. */
+  leases(owner: string, deliveryId: string): boolean {
+    return this.#desks.get(owner)?.leases(deliveryId) === true;
+  }
+
+  /** Whether this owner may know of a delivery: it was handed to its receiver, or there is none to hand it to. */
+  mayKnow(owner: string, deliveryId: string): boolean {
+    if (this.#desks.get(owner)?.receiver?.onQuestion === undefined) return true;
+    const epoch = Number.parseInt(deliveryId.slice(0, 6), 36);
+    return epoch < this.#options.kernel.epoch || this.#handed.has(deliveryId);
+  }
+
+  /** The last delivery failure of a worker's, for the list. */
+  errorOf(owner: string, label: string): string | undefined {
+    const error = this.#desks.get(owner)?.errorOf(label);
+    return error === undefined ? undefined : `delivery failed, retrying: ${messageOf(error)}`;
+  }
+
+  /** A question is on disk. */
+  asked(request: RequestRecord, ask: AskRecord, delivery: DeliveryRecord): void {
+    const { events } = this.#options;
+    const waiters = this.#waiters.get(request.requestId);
+    this.#desks.get(delivery.owner)?.add(delivery);
+    if (!waiters && !events.has("question")) return;
+    const question = this.#options.question(ask, request, 1);
+    events.emit("question", question);
+    for (const waiter of waiters ?? []) waiter.tell({ type: "question", question });
+    if (waiters && request.parentRunId === undefined) this.#warnUnheard(question, waiters);
+  }
+
+  /** An assignment ended, and that is on disk. */
+  ended(request: RequestRecord, outcome: OutcomeRecord, delivery: DeliveryRecord | undefined): void {
+    if (delivery) this.#desks.get(delivery.owner)?.add(delivery);
+    if (this.#options.events.has("result")) this.#options.events.emit("result", resultOf(request, outcome, 1));
+    this.tell(request.requestId, { type: "changed" });
+  }
+
+  /** A delivery is acknowledged, or its question answered or given up. */
+  withdrawn(owner: string, requestId: string, deliveryId: string): void {
+    this.#handed.delete(deliveryId);
+    this.#desks.get(owner)?.remove(deliveryId);
+    this.tell(requestId, { type: "changed" });
+  }
+
+  tell(requestId: string, notice: Notice): void {
+    for (const waiter of this.#waiters.get(requestId) ?? []) waiter.tell(notice);
+  }
+
+  /** Registers somebody who waits for news of an assignment. @returns how to stop waiting. */
+  wait(requestId: string, waiter: Waiter): () => void {
+    const waiters = this.#waiters.get(requestId) ?? new Set();
+    this.#waiters.set(requestId, waiters);
+    waiters.add(waiter);
+    return () => {
+      waiters.delete(waiter);
+      if (waiters.size === 0 && this.#waiters.get(requestId) === waiters) this.#waiters.delete(requestId);
+    };
+  }
+
+  /** Somebody waits for a result while this question is open: says so unless somebody hears it. */
+  noteOpen(question: Question): void {
+    const waiters = this.#waiters.get(question.requestId);
+    if (waiters) this.#warnUnheard(question, waiters);
+  }
+
+  /** How often a delivery may have been handed out before, other processes included. */
+  attempt(delivery: DeliveryRecord, attempts: number): number {
+    return attempts + Math.max(0, this.#options.kernel.epoch - delivery.epoch);
+  }
+
+  /** Retries that have become due. */
+  tick(): void {
+    for (const desk of this.#desks.values()) desk.tick();
+  }
+
+  /** Stops handing out. Handlers under way finish on their own. */
+  close(): void {
+    for (const desk of this.#desks.values()) desk.clear();
+  }
+
+  #desk(treeId: string): Desk {
+    let desk = this.#desks.get(treeId);
+    if (desk === undefined) {
+      desk = new Desk({
+        now: () => this.#options.kernel.now(),
+        hand: (receiver, delivery, attempt) => this.#hand(receiver, delivery, attempt),
+        failed: (delivery, attempt, error, retryAt) =>
+          this.#options.events.emit("undelivered", {
+            deliveryId: delivery.deliveryId,
+            label: delivery.label,
+            attempt: this.attempt(delivery, attempt),
+            error,
+            retryAt: new Date(retryAt).toISOString(),
+          }),
+        quiet: () => this.#options.quiet(),
+      });
+      this.#desks.set(treeId, desk);
+    }
+    return desk;
+  }
+
+  async #load(treeId: string, desk: Desk): Promise<void> {
+    const rows = await this.#options.kernel.range(prefixed(`d!${treeId}!`));
+    for (const [, text] of rows) desk.add(JSON.parse(text) as DeliveryRecord);
+  }
+
+  /** Looks at a delivery again right before each call: answered, closed and taken ones are dropped. */
+  async #hand(receiver: Receiver, delivery: DeliveryRecord, attempts: number): Promise<boolean> {
+    const { kernel } = this.#options;
+    const { deliveryId, requestId, owner } = delivery;
+    if (kernel.read(keys.delivery(owner, deliveryId)) === undefined) return false;
+    const request = this.#options.request(requestId);
+    if (request === undefined) return false;
+    const attempt = this.attempt(delivery, attempts);
+    passFailpoint("delivery.before");
+    if (delivery.kind === "question") {
+      const ask = kernel.committed<AskRecord>(keys.ask(delivery.askId ?? ""));
+      if (ask === undefined || ask.answer || ask.abandoned) return false;
+      this.#handed.add(deliveryId);
+      try {
+        await receiver.onQuestion?.(this.#options.question(ask, request, attempt));
+      } catch (error) {
+        // A handler that failed after its reply was accepted did its work.
+        if (kernel.read<AskRecord>(keys.ask(ask.askId))?.answer === undefined) throw error;
+      }
+    } else {
+      const outcome = kernel.committed<OutcomeRecord>(keys.outcome(requestId));
+      if (outcome === undefined) return false;
+      await receiver.onResult?.(resultOf(request, outcome, attempt));
+    }
+    passFailpoint("delivery.after");
+    if (kernel.read(keys.delivery(owner, deliveryId)) !== undefined) this.#options.acknowledge(delivery);
+    return true;
+  }
+
+  #warnUnheard(question: Question, waiters: ReadonlySet<Waiter>): void {
+    if (this.#desks.get(treeIdOf(question.owner))?.receiver?.onQuestion !== undefined) return;
+    if ([...waiters].some((waiter) => waiter.hears)) return;
+    const message =
+      `Worker "${question.label}" asks ${JSON.stringify(question.question)} and nobody here hears it. Next: answer with ` +
+      `herd.owner(${JSON.stringify(question.owner.id)}).reply({ askId: ${JSON.stringify(question.askId)}, message }), ` +
+      `give herd.owner() an onQuestion, or read the handle with "for await".`;
+    const { events, kernel } = this.#options;
+    if (events.has("unheard")) return events.emit("unheard", { question, message });
+    if (kernel.now() - this.#warnedAt < 60_000) return;
+    this.#warnedAt = kernel.now();
+    process.emitWarning(message, { type: "HerdUnheardQuestion" });
+  }
+}
+
+function receiverExists(who: string, how: string): HerdError {
+  return new HerdError({
+    category: "invalid_request",
+    reason: "receiver_exists",
+    message: `The ${who} already has a receiver in this process`,
+    nextAction: `detach it first, or take over with ${how}`,
+    operation: "receive",
+  });
+}

@@ -1,0 +1,126 @@
+import type { Question } from "../asks/question.ts";
+import type { DeliveryRecord } from "../kernel/records.ts";
+import type { Result } from "./result.ts";
+
+/** A live receiver of an owner's, or a scope's, questions and results. What a handler returns is ignored. */
+export interface Receiver {
+  /** Called at least once per question while it is open; resolving acknowledges the delivery, not the question. */
+  onQuestion?: (question: Question) => unknown;
+  /** Called at least once per result; resolving acknowledges it, throwing has it tried again. */
+  onResult?: (result: Result) => unknown;
+}
+
+/** Handlers of one owner that run at once. */
+const AT_ONCE = 16;
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 30_000;
+
+interface Open {
+  delivery: DeliveryRecord;
+  attempts: number;
+  /** UTC milliseconds of the next attempt; 0 is at once. */
+  dueAt: number;
+  running: boolean;
+  lastError?: unknown;
+}
+
+export interface DeskOptions {
+  now(): number;
+  /** Hands a delivery to a handler, or resolves to false when there is nothing to hand out any more. */
+  hand(receiver: Receiver, delivery: DeliveryRecord, attempt: number): Promise<boolean>;
+  failed(delivery: DeliveryRecord, attempt: number, error: unknown, retryAt: number): void;
+  /** Called whenever the desk may have become quiet. */
+  quiet(): void;
+}
+
+/** Where one owner's deliveries wait for its receiver: started in commit order, at most 16 handlers at once. */
+export class Desk {
+  receiver: Receiver | undefined;
+  readonly #options: DeskOptions;
+  readonly #open = new Map<string, Open>();
+  #running = 0;
+
+  constructor(options: DeskOptions) {
+    this.#options = options;
+  }
+
+  /** Handlers under way, and deliveries that could be handed out at once. */
+  get busy(): boolean {
+    return this.#running > 0;
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
+  /** Whether a handler has this delivery in hand now. */
+  leases(deliveryId: string): boolean {
+    return this.#open.get(deliveryId)?.running === true;
+  }
+
+  /** The last failure of a delivery to this worker, for the list. */
+  errorOf(label: string): unknown {
+    for (const open of this.#open.values()) {
+      if (open.delivery.label === label && open.lastError !== undefined) return open.lastError;
+    }
+    return undefined;
+  }
+
+  /** Takes a delivery in; one that is already here stays as it is. */
+  add(delivery: DeliveryRecord): void {
+    if (!this.#handles(delivery) || this.#open.has(delivery.deliveryId)) return;
+    this.#open.set(delivery.deliveryId, { delivery, attempts: 0, dueAt: 0, running: false });
+    this.#start();
+  }
+
+  /** The delivery is acknowledged, answered or closed. */
+  remove(deliveryId: string): void {
+    if (this.#open.get(deliveryId)?.running !== true) this.#open.delete(deliveryId);
+  }
+
+  /** Starts what has become due. */
+  tick(): void {
+    this.#start();
+  }
+
+  /** Forgets everything but handlers under way; the rows stay. */
+  clear(): void {
+    this.receiver = undefined;
+    for (const [id, open] of this.#open) if (!open.running) this.#open.delete(id);
+  }
+
+  #handles(delivery: DeliveryRecord): boolean {
+    return delivery.kind === "question"
+      ? this.receiver?.onQuestion !== undefined
+      : this.receiver?.onResult !== undefined;
+  }
+
+  #start(): void {
+    const now = this.#options.now();
+    for (const open of this.#open.values()) {
+      if (this.#running >= AT_ONCE || this.receiver === undefined) return;
+      if (!open.running && open.dueAt <= now) void this.#run(open, this.receiver);
+    }
+  }
+
+  async #run(open: Open, receiver: Receiver): Promise<void> {
+    open.running = true;
+    open.attempts++;
+    this.#running++;
+    try {
+      await this.#options.hand(receiver, open.delivery, open.attempts);
+      this.#open.delete(open.delivery.deliveryId);
+    } catch (error) {
+      const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (open.attempts - 1));
+      open.lastError = error;
+      open.dueAt = this.#options.now() + pause;
+      this.#options.failed(open.delivery, open.attempts, error, open.dueAt);
+    } finally {
+      open.running = false;
+      this.#running--;
+      if (this.receiver === undefined) this.#open.delete(open.delivery.deliveryId);
+      this.#start();
+      this.#options.quiet();
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import type { Question } from "../asks/question.ts";
+import type { RequestRecord } from "../kernel/records.ts";
+import type { Assignment, AssignmentStatus, OwnerEvent } from "./assignment.ts";
+import type { Notice } from "./deliveries.ts";
+import type { Result } from "./result.ts";
+
+/** What a handle looks at. Everything it is told is on disk. */
+export interface HandleSource {
+  /** The open question of an assignment, committed, or undefined. */
+  openQuestion(request: RequestRecord): Promise<Question | undefined>;
+  /** The result once it may be told: beside a receiver only after that acknowledged it. */
+  endedResult(request: RequestRecord): Result | undefined;
+  status(request: RequestRecord): Promise<AssignmentStatus>;
+  /** The handle gave the result away: acknowledges it unless somebody else does. */
+  returned(request: RequestRecord): void;
+  wait(requestId: string, waiter: { hears: boolean; tell(notice: Notice): void }): () => void;
+  /** A question is open while somebody waits for the result alone. */
+  noteOpen(question: Question): void;
+}
+
+/** The handle of an owner, or of anybody who looks on with `herd.assignment`. */
+export class Handle implements Assignment {
+  readonly requestId: string;
+  readonly label: string;
+  readonly sessionId: string;
+  readonly #request: RequestRecord;
+  readonly #source: HandleSource;
+  readonly #seen = new Set<string>();
+
+  constructor(request: RequestRecord, source: HandleSource) {
+    this.requestId = request.requestId;
+    this.label = request.label;
+    this.sessionId = request.sessionId;
+    this.#request = request;
+    this.#source = source;
+  }
+
+  async status(): Promise<AssignmentStatus> {
+    const status = await this.#source.status(this.#request);
+    if (status.result) this.#source.returned(this.#request);
+    return status;
+  }
+
+  async next(options: { signal?: AbortSignal } = {}): Promise<OwnerEvent> {
+    const event = await this.#await(options.signal, true, async (told) => {
+      const question = told ?? (await this.#source.openQuestion(this.#request));
+      if (question && !this.#seen.has(question.askId)) return { type: "question" as const, question };
+      const result = this.#source.endedResult(this.#request);
+      return result && { type: "result" as const, result };
+    });
+    if (event.type === "question") this.#seen.add(event.question.askId);
+    else this.#source.returned(this.#request);
+    return event;
+  }
+
+  async result(options: { signal?: AbortSignal } = {}): Promise<Result> {
+    const result = await this.#await(options.signal, false, async () => {
+      const ended = this.#source.endedResult(this.#request);
+      if (ended) return ended;
+      const question = await this.#source.openQuestion(this.#request);
+      if (question && !this.#seen.has(question.askId)) {
+        this.#seen.add(question.askId);
+        this.#source.noteOpen(question);
+      }
+      return this.#source.endedResult(this.#request);
+    });
+    this.#source.returned(this.#request);
+    return result;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<OwnerEvent> {
+    for (;;) {
+      const event = await this.next();
+      yield event;
+      if (event.type === "result") return;
+    }
+  }
+
+  /** Looks, and looks again after every notice; registered before the first look, so that nothing is missed. */
+  async #await<T>(
+    signal: AbortSignal | undefined,
+    hears: boolean,
+    look: (told: Question | undefined) => Promise<T | undefined>,
+  ): Promise<T> {
+    signal?.throwIfAborted();
+    let told: Question | undefined;
+    let changed = false;
+    let wake: (() => void) | undefined;
+    const stop = this.#source.wait(this.requestId, {
+      hears,
+      tell: (notice) => {
+        if (notice.type === "question") told = notice.question;
+        changed = true;
+        wake?.();
+      },
+    });
+    const aborted = () => wake?.();
+    signal?.addEventListener("abort", aborted);
+    try {
+      for (;;) {
+        changed = false;
+        const found = await look(told);
+        if (found !== undefined) return found;
+        told = undefined;
+        signal?.throwIfAborted();
+        if (!changed) await new Promise<void>((resolve) => (wake = resolve));
+        signal?.throwIfAborted();
+      }
+    } finally {
+      stop();
+      signal?.removeEventListener("abort", aborted);
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import type { WorkerContext, WorkerFact } from "../../machines/vocabulary.ts";
+import { endDeadline } from "../asks/deadline.ts";
+import type { Engine } from "../engine.ts";
+import type { DeliveryRecord, OutcomeRecord } from "../kernel/records.ts";
+import type { Step } from "../kernel/step.ts";
+import { keys } from "../store/keys.ts";
+
+type Fact<Type extends WorkerFact["type"]> = Extract<WorkerFact, { type: Type }>;
+interface Teller {
+  path: string;
+  context: WorkerContext;
+}
+
+/** The end of an assignment becomes its outcome and one delivery to its owner. */
+export function recordResult(engine: Engine, fact: Fact<"result.stored">, worker: Teller, step: Step): void {
+  const { requestId, outcome, at } = fact;
+  storeOutcome(engine, { requestId, outcome, endedAt: at }, worker, step, true);
+}
+
+/**
+ * A closed assignment is stored and delivered to nobody, except one whose deadline passed: that is a failure
+ * that its owner is told.
+ */
+export function recordClosed(engine: Engine, fact: Fact<"assignment.closed">, worker: Teller, step: Step): void {
+  const { requestId, reason, at } = fact;
+  const late = reason.code === "deadline_exceeded";
+  const error = { code: reason.code, message: reason.message };
+  const outcome = late ? { status: "failed" as const, error } : { status: "closed" as const, error };
+  storeOutcome(engine, { requestId, outcome, endedAt: at }, worker, step, late);
+}
+
+function storeOutcome(engine: Engine, ended: OutcomeRecord, worker: Teller, step: Step, deliver: boolean): void {
+  const { requestId } = ended;
+  const owner = engine.ownerKey(step.tree, worker.path);
+  let delivery: DeliveryRecord | undefined;
+  if (deliver) {
+    delivery = {
+      deliveryId: engine.newDeliveryId(),
+      kind: "result",
+      requestId,
+      runId: worker.context.runId,
+      tree: step.tree.id,
+      owner,
+      label: worker.context.label,
+      epoch: engine.kernel.epoch,
+    };
+    ended.deliveryId = delivery.deliveryId;
+    step.put(keys.delivery(owner, delivery.deliveryId), delivery);
+  } else {
+    engine.retain(step, requestId);
+  }
+  step.put(keys.outcome(requestId), ended);
+  if (worker.context.assignment?.deadline) endDeadline(step, requestId);
+  engine.wakeParent(step, worker.path);
+  step.after(() => {
+    const request = engine.request(requestId);
+    if (request) engine.deliveries.ended(request, ended, delivery);
+    engine.sessions.mark(requestId);
+  });
+}
+
+/**
+ * Acknowledges a delivery in memory at once and on disk with the next batch. With its result a one-shot worker's
+ * row and label go; a reusable one becomes ready.
+ */
+export function acknowledge(engine: Engine, delivery: DeliveryRecord): Promise<void> {
+  return engine.kernel.run(delivery.tree, (step) => acknowledgeIn(engine, step, delivery), {
+    operation: "acknowledge",
+    lazy: true,
+  });
+}
+
+/** The same, as part of another step. Acknowledging twice changes nothing. */
+export function acknowledgeIn(engine: Engine, step: Step, delivery: DeliveryRecord): void {
+  const { deliveryId, owner, requestId, runId } = delivery;
+  const key = keys.delivery(owner, deliveryId);
+  if (step.read(key) === undefined) return;
+  step.del(key);
+  if (delivery.kind === "result") {
+    engine.retain(step, requestId);
+    const resting = step.tree.resting.get(runId);
+    const live = step.worker(runId);
+    if (resting?.context.assignment?.requestId === requestId) {
+      step.removeResting(runId);
+      engine.releaseLabel(step, resting.context);
+    } else if (live?.context.assignment?.requestId === requestId) {
+      step.send(runId, { type: "result.acknowledged" });
+    }
+  }
+  engine.deliveries.withdrawn(owner, requestId, deliveryId);
+}

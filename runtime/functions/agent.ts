@@ -1,0 +1,162 @@
+import { LABEL_PATTERN, type Json } from "../../machines/vocabulary.ts";
+import { HerdError, invalidRequest } from "../errors.ts";
+import type { Worker } from "./worker.ts";
+
+/** An agent that is an async function in this process. */
+export interface AgentDefinition {
+  description: string;
+  /** The agents its workers may start. Without it a worker is a leaf. */
+  subagents?: string[];
+  /** `false` keeps it in the roster and refuses assignments. */
+  enabled?: boolean;
+  extras?: string[];
+  input?: object;
+  /** How many of its runs execute at once; unlimited unless set. */
+  concurrency?: number;
+  /** Names it had before: open runs of those go on with this definition. */
+  formerly?: string[];
+  /**
+   * Everything outside `worker.step` may run more than once: after a crash, or after it was parked out of memory,
+   * the function starts again from the top, and what it did through `worker` is given back instead of done again.
+   *
+   * What it returns is the result: any JSON. `undefined`, `null` and blank text end as `empty_result`; a throw ends
+   * as `worker_error`, after its children were closed.
+   */
+  run: (task: string, worker: Worker) => Promise<Json>;
+}
+
+const FIELDS = new Set(["description", "subagents", "enabled", "extras", "input", "concurrency", "formerly", "run"]);
+
+/** The agents of one herd, checked when it is created. */
+export class Agents {
+  readonly #definitions = new Map<string, AgentDefinition>();
+  readonly #formerly = new Map<string, string>();
+  /** Findings that hinder nothing, for the creator of the herd to see. */
+  readonly warnings: string[] = [];
+
+  /** @throws HerdError `invalid_request` naming the agent, the field and the rule. */
+  constructor(definitions: Record<string, AgentDefinition>) {
+    for (const [name, definition] of Object.entries(definitions)) {
+      this.#check(name, definition, definitions);
+      this.#definitions.set(name, definition);
+      for (const former of definition.formerly ?? []) {
+        if (former in definitions || this.#formerly.has(former)) {
+          throw badAgent(name, "formerly", `"${former}" is also another agent's name`);
+        }
+        this.#formerly.set(former, name);
+      }
+    }
+  }
+
+  get names(): string[] {
+    return [...this.#definitions.keys()];
+  }
+
+  entries(): IterableIterator<[string, AgentDefinition]> {
+    return this.#definitions.entries();
+  }
+
+  /** The definition that runs workers of an agent, also under a former name. */
+  find(name: string): AgentDefinition | undefined {
+    return this.#definitions.get(name) ?? this.#definitions.get(this.#formerly.get(name) ?? "");
+  }
+
+  /**
+   * The definition a fresh assignment asks for.
+   * @throws HerdError `unknown_agent` with the nearest name, `disabled_agent`, or `disabled_subagent`.
+   */
+  assignable(name: string, operation: string): AgentDefinition {
+    const definition = this.#definitions.get(name);
+    if (definition === undefined) throw this.#unknown(name, operation);
+    if (definition.enabled === false) {
+      throw invalidRequest(
+        operation,
+        "disabled_agent",
+        `The agent "${name}" is disabled`,
+        "enable it with /subagents overrides, or assign another enabled definition",
+        { field: "agent" },
+      );
+    }
+    const broken = (definition.subagents ?? []).filter((child) => this.#definitions.get(child)?.enabled === false);
+    if (broken.length > 0) {
+      throw invalidRequest(
+        operation,
+        "disabled_subagent",
+        `The agent "${name}" may start ${broken.map((child) => `"${child}"`).join(", ")}, which is disabled`,
+        `enable ${broken.map((child) => `"${child}"`).join(", ")}, or take it out of its subagents`,
+        { field: "agent" },
+      );
+    }
+    return definition;
+  }
+
+  #unknown(name: string, operation: string): HerdError {
+    const near = nearest(name, this.names);
+    const defined = this.names.length > 0 ? `Defined here: ${this.names.join(", ")}` : "No agent is defined here";
+    return invalidRequest(
+      operation,
+      "unknown_agent",
+      `There is no agent "${name}"${near ? ` (did you mean "${near}"?)` : ""}. ${defined}`,
+      "assign one of the defined agents, or define it in createHerd({ agents })",
+      { field: "agent" },
+    );
+  }
+
+  #check(name: string, definition: AgentDefinition, all: Record<string, AgentDefinition>): void {
+    for (const field of Object.keys(definition)) {
+      if (!FIELDS.has(field)) throw badAgent(name, field, `unknown field; known are ${[...FIELDS].join(", ")}`);
+    }
+    if (typeof definition.description !== "string" || definition.description.trim() === "") {
+      throw badAgent(name, "description", "a non-blank string is required");
+    }
+    if (typeof definition.run !== "function") throw badAgent(name, "run", "an async function is required");
+    for (const field of ["subagents", "formerly", "extras"] as const) {
+      const value = definition[field];
+      if (value !== undefined && !(Array.isArray(value) && value.every((item) => typeof item === "string"))) {
+        throw badAgent(name, field, "a list of names is required");
+      }
+    }
+    for (const child of definition.subagents ?? []) {
+      if (!(child in all)) throw badAgent(name, "subagents", `"${child}" is not defined`);
+    }
+    const { concurrency } = definition;
+    if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency >= 1)) {
+      throw badAgent(name, "concurrency", "a whole number of at least 1 is required");
+    }
+    if (!LABEL_PATTERN.test(name)) {
+      this.warnings.push(`agent "${name}" cannot become a label: its workers need an explicit label`);
+    }
+  }
+}
+
+function badAgent(name: string, field: string, rule: string): HerdError {
+  return invalidRequest("createHerd", "bad_agent", `Agent "${name}", field ${field}: ${rule}`, `correct ${field}`, {
+    field: `agents.${name}.${field}`,
+    rule,
+  });
+}
+
+/** The defined name that a misspelling most likely meant: at most a third of its letters away. */
+export function nearest(name: string, names: readonly string[]): string | undefined {
+  let best: { name: string; distance: number } | undefined;
+  for (const candidate of names) {
+    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase());
+    if (distance <= Math.max(1, Math.floor(candidate.length / 3)) && distance < (best?.distance ?? Infinity)) {
+      best = { name: candidate, distance };
+    }
+  }
+  return best?.name;
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(substitution, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] as number;
+}

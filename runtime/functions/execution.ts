@@ -1,0 +1,433 @@
+import type { Outcome, Usage } from "../../machines/vocabulary.ts";
+import type { Engine } from "../engine.ts";
+import { HerdError, messageOf } from "../errors.ts";
+import type { AskRecord, OrderRecord, RequestRecord } from "../kernel/records.ts";
+import { asksOf, keys, prefixed } from "../store/keys.ts";
+import type { AgentDefinition } from "./agent.ts";
+import { Children } from "./children.ts";
+import { workerFace } from "./face.ts";
+import { failed, outcomeOf, settle } from "./finish.ts";
+import type { Functions } from "./functions.ts";
+import { describeMismatch, Journal, type Claim, type Entry, type Wanted } from "./journal.ts";
+import { StopReason } from "./worker.ts";
+
+/**
+ * One execution of a run's function, from the top to its end or until it is stopped. What it waits for is looked at
+ * again whenever the run has news, always on what is on disk, so a wake too many does no harm.
+ */
+export class Execution {
+  readonly engine: Engine;
+  readonly functions: Functions;
+  readonly treeId: string;
+  readonly runId: string;
+  readonly agent: string;
+  readonly journal = new Journal();
+  readonly children: Children;
+  readonly #controller = new AbortController();
+  request!: RequestRecord;
+  usage: Usage | undefined;
+  /** UTC milliseconds of the last progress note. */
+  lastReportAt = 0;
+  #note: string | undefined;
+  /** Set once: nothing that the function does is taken any more. */
+  revoked = false;
+  /** UTC milliseconds since when it only waits, or undefined while it executes. */
+  waitingSince: number | undefined;
+  /** The question that is open now. */
+  #openAsk: string | undefined;
+  readonly #commands = { running: 0, steps: 0, handlers: 0 };
+  readonly #waits = { answer: 0, turn: 0, children: 0 };
+  readonly #fresh: boolean;
+  #hasSlot = true;
+  #leaveQueue: (() => void) | undefined;
+  #news: { resolve: () => void; reject: (reason: unknown) => void }[] = [];
+  #asking: Promise<void> = Promise.resolve();
+  #checking = false;
+  #closing = false;
+  #held: Outcome | undefined;
+  #ended: (() => void) | undefined;
+
+  /** @param fresh launched in this process, so that there is no journal to read. */
+  constructor(
+    engine: Engine,
+    functions: Functions,
+    run: { treeId: string; runId: string; agent: string; fresh: boolean },
+  ) {
+    const { treeId, runId, agent, fresh } = run;
+    this.#fresh = fresh;
+    this.engine = engine;
+    this.functions = functions;
+    this.treeId = treeId;
+    this.runId = runId;
+    this.agent = agent;
+    this.children = new Children(this);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Only waits for an answer, for its children or for a place. */
+  get waiting(): boolean {
+    return this.waitingSince !== undefined;
+  }
+
+  get stepsRunning(): number {
+    return this.#commands.steps;
+  }
+
+  /** Reads the journal and calls the function. Never throws: what goes wrong ends or holds the run. */
+  start(): void {
+    this.engine.kernel.pin(this.treeId);
+    void this.#execute()
+      // Only a store that takes nothing any more gets here; the run goes on when it is opened again.
+      .catch((error: unknown) => this.stop("fenced", messageOf(error)))
+      .finally(() => {
+        this.engine.kernel.unpin(this.treeId);
+        this.#ended?.();
+      });
+  }
+
+  async #execute(): Promise<void> {
+    const definition = await this.#prepare();
+    if (definition === undefined || this.revoked) return;
+    let outcome: Outcome;
+    try {
+      const value = await definition.run(this.request.task, workerFace(this));
+      outcome = outcomeOf(value, this.usage);
+    } catch (error) {
+      if (this.revoked || this.#closing) return this.stop("parked", "The function stopped.");
+      await this.children.closeAll();
+      outcome = failed("worker_error", error, this.usage);
+    }
+    if (!this.revoked) await this.#finish(outcome);
+  }
+
+  /** The function to run, once launched and with its journal read; undefined when it is held or not wanted. */
+  async #prepare(): Promise<AgentDefinition | undefined> {
+    const tree = await this.engine.kernel.tree(this.treeId);
+    const worker = tree.worker(this.runId);
+    const requestId = worker?.context.assignment?.requestId;
+    const request = requestId === undefined ? undefined : this.engine.request(requestId);
+    if (worker === undefined || request === undefined) {
+      this.stop("parked", "The run has no open assignment.");
+      return undefined;
+    }
+    this.request = request;
+    const definition = this.engine.agents.find(request.agent);
+    if (definition === undefined) {
+      const defined = this.engine.agents.names.join(", ") || "none";
+      await this.hold(
+        `Agent "${request.agent}" is not defined in this program (defined: ${defined}). Next: open the store with a ` +
+          `program that defines it, or name it in another agent's "formerly".`,
+      );
+      return undefined;
+    }
+    const queued = worker.state === "settling.queued";
+    if (queued) await this.#launch();
+    if (worker.state === "blocked.onBackend") await this.#release();
+    if (!this.#fresh && !queued) await this.#read();
+    return definition;
+  }
+
+  /** The queued launch has its place. */
+  async #launch(): Promise<void> {
+    await this.command("launch", (step) => {
+      step.send(this.runId, { type: "launch.accepted", at: step.now });
+      step.send(this.runId, { type: "turn.started", at: step.now });
+    });
+  }
+
+  /** What held the run may be over: it tries again. */
+  async #release(): Promise<void> {
+    await this.command("release", (step) => step.send(this.runId, { type: "turn.started", at: step.now }));
+  }
+
+  async #read(): Promise<void> {
+    const { requestId } = this.request;
+    const { kernel } = this.engine;
+    const prefix = keys.journal(requestId, "");
+    for (const [key, text] of await kernel.store.range(prefixed(prefix))) {
+      this.journal.set(key.slice(prefix.length), JSON.parse(text) as Entry);
+    }
+    for (const [, text] of await kernel.store.range(asksOf(requestId))) {
+      const ask = JSON.parse(text) as AskRecord;
+      if (ask.journalKey !== undefined) this.journal.set(ask.journalKey, { kind: "ask", ask });
+      if (!ask.answer && !ask.abandoned) this.#openAsk = ask.askId;
+    }
+  }
+
+  /** How far a run has come: entries that a re-run would not do again. */
+  static async progressOf(engine: Engine, { tree, runId }: OrderRecord): Promise<{ engine: Engine; progress: number }> {
+    const worker = (await engine.kernel.tree(tree)).worker(runId);
+    const requestId = worker?.context.assignment?.requestId;
+    if (requestId === undefined) return { engine, progress: 0 };
+    const journal = await engine.kernel.store.range(prefixed(keys.journal(requestId, "")));
+    const asks = await engine.kernel.store.range(asksOf(requestId));
+    return { engine, progress: journal.length + asks.length };
+  }
+
+  // ── what the function does ────────────────────────────────────────────────────────────────────────────────
+
+  /** Finds the call in the journal; a call that does not fit what is recorded holds the run and never returns. */
+  async claim(wanted: Wanted): Promise<Exclude<Claim, { type: "mismatch" }>> {
+    let claim = this.journal.claim(wanted);
+    // An unnamed call with another text may belong to a branch that comes before the recorded one this time.
+    for (let looks = 0; claim.type === "mismatch" && !claim.certain && looks < 20;) {
+      const busy = this.#commands.running + this.#commands.steps > 0;
+      await (busy ? this.news() : new Promise((resolve) => setImmediate(resolve)));
+      if (!busy) looks++;
+      claim = this.journal.claim(wanted);
+    }
+    if (claim.type !== "mismatch") return claim;
+    await this.hold(describeMismatch(claim, wanted));
+    return this.never();
+  }
+
+  /** Runs one command of the function's on its tree. */
+  async command<T>(operation: string, body: Parameters<Engine["kernel"]["run"]>[1]): Promise<T> {
+    await this.live();
+    this.#commands.running++;
+    try {
+      return (await this.engine.kernel.run(this.treeId, body, { operation })) as T;
+    } finally {
+      this.#commands.running--;
+      this.#changed();
+    }
+  }
+
+  /** Counts something that executes, so that the run is not taken for waiting. */
+  async during<T>(what: "running" | "steps" | "handlers", fn: () => Promise<T>): Promise<T> {
+    this.#commands[what]++;
+    try {
+      return await fn();
+    } finally {
+      this.#commands[what]--;
+      this.#changed();
+    }
+  }
+
+  /** Waits until something may have changed for this run. */
+  async news(waitingFor?: "answer" | "turn" | "children"): Promise<void> {
+    if (waitingFor) this.#waits[waitingFor]++;
+    this.#check();
+    await new Promise<void>((resolve, reject) => this.#news.push({ resolve, reject }));
+    if (waitingFor) this.#waits[waitingFor]--;
+    this.#goOn();
+  }
+
+  /** While a question is open every other call waits. */
+  async gate(): Promise<void> {
+    await this.live();
+    while (this.#openAsk !== undefined) await this.news("answer");
+    await this.live();
+  }
+
+  /** One question at a time, first come first asked. */
+  async inTurn<T>(fn: () => Promise<T>): Promise<T> {
+    const before = this.#asking;
+    let leave!: () => void;
+    this.#asking = new Promise((resolve) => (leave = resolve));
+    this.#waits.turn++;
+    this.#check();
+    await before;
+    this.#waits.turn--;
+    try {
+      return await fn();
+    } finally {
+      leave();
+    }
+  }
+
+  /** Waits for the place to execute in again, after an answer or news of children. */
+  async proceed(): Promise<void> {
+    while (!this.#hasSlot) {
+      if (this.#leaveQueue === undefined) {
+        const leave = this.functions.takeSlot(this.agent, () => {
+          this.#hasSlot = true;
+          this.#leaveQueue = undefined;
+          this.wake();
+        });
+        if (this.#hasSlot) break;
+        this.#leaveQueue = leave;
+      }
+      await this.news();
+    }
+    await this.live();
+  }
+
+  /**
+   * Rejects when the run is over or must come to an end; never settles when it goes on in another execution.
+   * @throws HerdError `closed`, or the signal's reason while the herd closes.
+   */
+  async live(): Promise<void> {
+    if (this.revoked || this.#closing) await this.#refusal();
+  }
+
+  #refusal(): Promise<never> {
+    const reason = this.signal.reason as StopReason;
+    if (reason.code === "herd_closing") return Promise.reject(reason);
+    if (reason.code === "parked" || reason.code === "fenced") return this.never();
+    return Promise.reject(
+      new HerdError({
+        category: "internal_failure",
+        reason: "closed",
+        message: `This worker's assignment is over: ${reason.message}`,
+        nextAction: "return; nothing that it does counts any more",
+        operation: "worker",
+        ids: { runId: this.runId },
+      }),
+    );
+  }
+
+  /** A promise that never settles: the run goes on in another execution. */
+  never<T>(): Promise<T> {
+    return new Promise<T>(() => undefined);
+  }
+
+  /** Tells progress to whoever watches, at most once a turn of the event loop. */
+  report(note: string, usage: Usage | undefined): void {
+    if (this.revoked) return;
+    this.lastReportAt = this.engine.kernel.now();
+    if (usage) this.usage = sum(this.usage, usage);
+    const first = this.#note === undefined;
+    this.#note = note;
+    if (first) setImmediate(() => this.#tellReport());
+  }
+
+  // ── what reaches the run ──────────────────────────────────────────────────────────────────────────────────
+
+  /** Its question is on disk. */
+  asked(askId: string): void {
+    this.#openAsk = askId;
+    const ask = this.engine.kernel.committed<AskRecord>(keys.ask(askId));
+    if (ask?.journalKey !== undefined) this.journal.set(ask.journalKey, { kind: "ask", ask });
+    this.#changed();
+  }
+
+  answered(ask: AskRecord): void {
+    if (this.#openAsk === ask.askId) this.#openAsk = undefined;
+    if (ask.journalKey !== undefined) this.journal.set(ask.journalKey, { kind: "ask", ask });
+  }
+
+  wake(): void {
+    if (this.revoked) return;
+    for (const { resolve } of this.#news.splice(0)) resolve();
+    this.children.dispatch();
+    if (this.#held) void this.#finish(this.#held);
+  }
+
+  /** Drops it out of memory; its answer or its children start it again from the top. */
+  park(): void {
+    if (this.waiting && !this.revoked) this.stop("parked", "The run waits outside memory.");
+  }
+
+  /** The herd closes: what executes may come to its next stop. */
+  finishEarly(): Promise<void> {
+    this.#closing = true;
+    this.#controller.abort(new StopReason("herd_closing", "The herd is closing."));
+    return new Promise((resolve) => (this.#ended = resolve));
+  }
+
+  /** Revokes the handle: later calls are refused or never return, and nothing the function does counts. */
+  stop(code: StopReason["code"], message: string): void {
+    if (this.revoked) return;
+    this.revoked = true;
+    if (!this.signal.aborted) this.#controller.abort(new StopReason(code, message));
+    const waiting = this.#news.splice(0);
+    if (code !== "parked" && code !== "fenced") {
+      for (const { reject } of waiting) this.#refusal().catch(reject);
+    }
+    this.#leaveQueue?.();
+    if (this.#hasSlot) this.functions.releaseSlot(this.agent);
+    this.#hasSlot = false;
+    this.functions.ended(this);
+    this.#ended?.();
+  }
+
+  /** Nothing fails: the run waits for a program that fits. Its order stands, so the next opening tries again. */
+  async hold(diagnostic: string): Promise<void> {
+    await this.engine.kernel.run(
+      this.treeId,
+      (step) => {
+        const worker = step.worker(this.runId);
+        if (worker && worker.context.diagnostic !== diagnostic) step.send(this.runId, { type: "hold", diagnostic });
+      },
+      { operation: "hold" },
+    );
+    const { label = "", requestId = "" } = this.request ?? {};
+    this.engine.events.emit("held", { runId: this.runId, label, agent: this.agent, requestId, diagnostic });
+    this.stop("parked", diagnostic);
+  }
+
+  async #finish(outcome: Outcome): Promise<void> {
+    if (this.#held) this.#waits.children--;
+    this.#held = undefined;
+    if (await settle(this, outcome)) {
+      this.#held = outcome;
+      this.#waits.children++;
+      this.#check();
+    } else {
+      this.stop("closed", "The assignment has ended.");
+    }
+  }
+
+  #tellReport(): void {
+    const { label, requestId } = this.request;
+    const note = this.#note ?? "";
+    this.#note = undefined;
+    const { usage, runId } = this;
+    this.engine.events.emit("report", { runId, label, requestId, note, ...(usage && { usage }) });
+  }
+
+  #changed(): void {
+    if (this.revoked) return;
+    for (const { resolve } of this.#news.splice(0)) resolve();
+    this.#check();
+  }
+
+  #goOn(): void {
+    if (this.waitingSince === undefined) return;
+    this.waitingSince = undefined;
+    this.functions.wentOn(this);
+  }
+
+  /** Looks, once everything that is ready has run, whether the run only waits now. */
+  #check(): void {
+    if (this.#checking || this.revoked) return;
+    this.#checking = true;
+    setImmediate(() => {
+      this.#checking = false;
+      if (!this.revoked && this.#onlyWaits()) void this.#wait();
+    });
+  }
+
+  #onlyWaits(): boolean {
+    const { running, steps, handlers } = this.#commands;
+    const { answer, turn, children } = this.#waits;
+    if (running > 0 || steps > 0) return false;
+    return answer + turn + children > 0 && handlers <= answer + turn;
+  }
+
+  /** A run that waits gives its place back, is `blocked`, and may leave memory. */
+  async #wait(): Promise<void> {
+    if (this.#openAsk === undefined && !(await this.children.awaited())) return;
+    if (this.revoked || !this.#onlyWaits()) return;
+    if (this.waitingSince === undefined) {
+      this.waitingSince = this.engine.kernel.now();
+      if (this.#hasSlot) {
+        this.#hasSlot = false;
+        this.functions.releaseSlot(this.agent);
+      }
+      this.functions.cameToWait(this);
+    }
+  }
+}
+
+function sum(a: Usage | undefined, b: Usage): Usage {
+  const total: Usage = { ...a };
+  for (const field of ["inputTokens", "outputTokens", "costUsd"] as const) {
+    if (b[field] !== undefined) total[field] = (total[field] ?? 0) + b[field];
+  }
+  return total;
+}

@@ -1,0 +1,324 @@
+import { whyNot, rules } from "../../machines/eligibility.ts";
+import type { Json } from "../../machines/vocabulary.ts";
+import { askOwner, AskOwnerInput } from "../asks/ask.ts";
+import type { Question } from "../asks/question.ts";
+import { reply } from "../asks/reply.ts";
+import { HerdError, internalFailure, invalidRequest, withoutUndefined } from "../errors.ts";
+import { idFrom } from "../ids.ts";
+import type { AskRecord } from "../kernel/records.ts";
+import { parseRequest } from "../request.ts";
+import { assign, type Controller } from "../subagent/assign.ts";
+import { close } from "../subagent/close.ts";
+import { list } from "../subagent/list.ts";
+import { subagent } from "../subagent/tools.ts";
+import { keys } from "../store/keys.ts";
+import type { Execution } from "./execution.ts";
+import type { AskEntry, AssignEntry, StepEntry, Wanted } from "./journal.ts";
+import type { AskOwnerRequest, Worker } from "./worker.ts";
+
+/** A journalled step's result may be this large, in bytes of JSON. */
+const STEP_LIMIT = 1024 * 1024;
+
+/** Reasons that pass by themselves: the typed call waits for them. */
+const PASSING = new Set(["already_waiting", "request_unacknowledged", "child_work_active"]);
+
+type ChildRequest = Parameters<Worker["assign"]>[0];
+
+/** The worker object that a function gets. */
+export function workerFace(execution: Execution): Worker {
+  const { engine, treeId, runId, request } = execution;
+  const path = request.path;
+
+  const controller = (child?: { key: string }): Controller => ({
+    treeId,
+    owner: { id: request.sessionId },
+    workspace: request.workspace,
+    cwd: request.cwd,
+    path,
+    parent: {
+      runId,
+      sessionId: request.sessionId,
+      allowed: engine.agents.find(request.agent)?.subagents ?? [],
+      requestId: idFrom(`${request.requestId}/${child?.key ?? ""}`),
+      journal: (step, accepted) => {
+        if (child === undefined) return;
+        const { requestId, runId: childRunId, agent, task } = accepted;
+        const entry: AssignEntry = { kind: "assign", agent, task, requestId, runId: childRunId };
+        step.put(keys.journal(request.requestId, child.key), entry);
+        step.after(() => execution.journal.set(child.key, entry));
+      },
+    },
+  });
+
+  /** Refuses what only a worker with subagents may do. */
+  const assertDelegates = (operation: string): void => {
+    if ((engine.agents.find(request.agent)?.subagents?.length ?? 0) > 0 && request.parentRunId === undefined) return;
+    throw invalidRequest(
+      "controller",
+      "controller",
+      `"${request.label}" has no workers of its own, so it cannot ${operation}`,
+      "do the work in this worker, or list subagents in its definition",
+    );
+  };
+
+  /** Opens the question under its key, waiting while what speaks against it passes by itself. */
+  async function open(
+    key: string,
+    { question, files }: AskOwnerRequest,
+    calls: string[],
+    wait: boolean,
+  ): Promise<void> {
+    for (;;) {
+      try {
+        await execution.during("running", () =>
+          askOwner(engine, {
+            treeId,
+            runId,
+            request: { question, ...(files && { files }) },
+            calls,
+            journalKey: key,
+          }),
+        );
+        return;
+      } catch (error) {
+        if (!wait || !(error instanceof HerdError) || !PASSING.has(error.reason)) throw error;
+        await execution.news("turn");
+        await execution.live();
+      }
+    }
+  }
+
+  /** Waits for the answer in the journal. */
+  async function answerOf(key: string): Promise<AskRecord & { answer: NonNullable<AskRecord["answer"]> }> {
+    for (;;) {
+      const ask = (execution.journal.get(key) as AskEntry | undefined)?.ask;
+      if (ask?.answer) {
+        await execution.proceed();
+        return { ...ask, answer: ask.answer };
+      }
+      await execution.news("answer");
+    }
+  }
+
+  async function ask(asked: AskOwnerRequest, calls: string[], wait: boolean) {
+    await execution.live();
+    const claim = await execution.claim({ kind: "ask", name: asked.name, base: "ask", text: asked.question });
+    if (claim.type === "recorded") return answerOf(claim.key);
+    const once = async () => {
+      await open(claim.key, asked, calls, wait);
+      return answerOf(claim.key);
+    };
+    return wait ? execution.inTurn(once) : once();
+  }
+
+  const face: Worker = {
+    files: request.files,
+    extras: {},
+    history: [],
+    signal: execution.signal,
+
+    async askOwner(asked) {
+      return (await ask(asked, ["ask_owner"], asked?.wait ?? true)).answer.message;
+    },
+
+    async askOwnerTool(input, { batch }) {
+      try {
+        if (execution.stepsRunning > 0) throw notSole();
+        const given = parseRequest("ask_owner", AskOwnerInput, input);
+        const answered = await ask(withoutUndefined(given) as AskOwnerRequest, batch, false);
+        const { askId, requestId, answer } = answered;
+        return { ok: true, askId, assignmentRequestId: requestId, answer: answer.message };
+      } catch (error) {
+        const failure = error instanceof HerdError ? error : internalFailure("ask_owner", error);
+        return { ok: false, error: failure.toJSON() as { category: string; message: string } };
+      }
+    },
+
+    async step<T extends Json | void>(
+      name: string,
+      fn: () => T | Promise<T>,
+      options: { attempts?: number; backoffMs?: number } = {},
+    ): Promise<T> {
+      checkStep(name, options);
+      await execution.gate();
+      const claim = await execution.claim({ kind: "step", name, base: "step" });
+      if (claim.type === "recorded") return (claim.entry as StepEntry).value as T;
+      return execution.during("steps", async () => {
+        const value = await attempt(execution, fn, options);
+        const entry: StepEntry = { kind: "step", ...(value !== undefined && { value: jsonOf(name, value) }) };
+        await execution.command("step", (step) => {
+          step.put(keys.journal(request.requestId, claim.key), entry);
+          step.send(runId, { type: "activity", at: step.now });
+        });
+        execution.journal.set(claim.key, entry);
+        return value;
+      });
+    },
+
+    async assign(given: ChildRequest) {
+      await execution.gate();
+      assertDelegates("assign");
+      const { name, onQuestion, ...rest } = given;
+      const { agent, task } = rest as { agent: string; task: string };
+      const wanted: Wanted = { kind: "assign", name, base: `assign:${agent}`, agent, text: task };
+      const claim = await execution.claim(wanted);
+      if (claim.type === "new") {
+        await execution.during("running", () => assign(engine, controller({ key: claim.key }), rest));
+      }
+      return execution.children.handle(claim.key, execution.journal.get(claim.key) as AssignEntry, onQuestion);
+    },
+
+    async escalate(question: Question) {
+      const answer = await face.askOwner({
+        name: `escalate:${question.askId}`,
+        question: question.question,
+        ...(question.files.length > 0 && { files: question.files.map((file) => file.path) }),
+      });
+      await question.reply(answer);
+    },
+
+    steers: () => [],
+
+    report(note, usage) {
+      execution.report(note, usage);
+    },
+
+    async subagent(input) {
+      await execution.gate();
+      const given = input as { action?: unknown; agent?: unknown; task?: unknown } | undefined;
+      if (given?.action === "assign" && typeof given.agent === "string" && typeof given.task === "string") {
+        const wanted: Wanted = {
+          kind: "assign",
+          name: undefined,
+          base: `assign:${given.agent}`,
+          agent: given.agent,
+          text: given.task,
+        };
+        const claim = await execution.claim(wanted);
+        if (claim.type === "recorded") return accepted(execution, claim.entry as AssignEntry);
+        return execution.during("running", () => subagent(engine, controller({ key: claim.key }), input));
+      }
+      return execution.during("running", () => subagent(engine, controller(), input));
+    },
+
+    async list() {
+      assertDelegates("list");
+      return list(engine, treeId, path);
+    },
+
+    async reply({ message, files, id, ...target }) {
+      await execution.gate();
+      assertDelegates("reply");
+      return execution.during("running", () =>
+        reply(engine, {
+          owner: runId,
+          ...target,
+          message,
+          ...(files && { files }),
+          ...(id !== undefined && { id }),
+          cwd: request.cwd,
+          operation: "reply",
+          treeId,
+          path,
+        }),
+      );
+    },
+
+    async close({ label }) {
+      await execution.gate();
+      assertDelegates("close");
+      return execution.during("running", () => close(engine, { treeId, path, label, operation: "close" }));
+    },
+  };
+  return face;
+
+  function notSole(): HerdError {
+    const rule = rules.askOwner[0] as NonNullable<ReturnType<typeof whyNot>>;
+    return invalidRequest(
+      "ask_owner",
+      rule.reason,
+      `The worker cannot ask its owner: ${rule.message}`,
+      rule.nextAction,
+    );
+  }
+}
+
+function accepted({ engine }: Execution, { requestId }: AssignEntry): object {
+  const child = engine.request(requestId);
+  return {
+    ok: true,
+    action: "assign",
+    label: child?.label,
+    pane_id: `function:${child?.runId}`,
+    session_id: child?.sessionId,
+    request_id: requestId,
+  };
+}
+
+function checkStep(name: unknown, { attempts, backoffMs }: { attempts?: number; backoffMs?: number }): void {
+  if (typeof name !== "string" || name.trim() === "" || name.length > 512) {
+    throw invalidRequest("step", "invalid_field", "name: must be 1 to 512 characters", "name the step", {
+      field: "name",
+    });
+  }
+  if (attempts !== undefined && !(Number.isInteger(attempts) && attempts >= 1)) {
+    throw invalidRequest(
+      "step",
+      "invalid_field",
+      "attempts: must be a whole number of at least 1",
+      "correct attempts",
+      {
+        field: "attempts",
+      },
+    );
+  }
+  if (backoffMs !== undefined && !(backoffMs >= 0)) {
+    throw invalidRequest("step", "invalid_field", "backoffMs: must not be negative", "correct backoffMs", {
+      field: "backoffMs",
+    });
+  }
+}
+
+async function attempt<T>(
+  { engine, signal }: Execution,
+  fn: () => T | Promise<T>,
+  { attempts = 1, backoffMs = 250 }: { attempts?: number; backoffMs?: number },
+): Promise<T> {
+  for (let tried = 1; ; tried++) {
+    try {
+      return await fn();
+    } catch (error) {
+      if (tried >= attempts || signal.aborted) throw error;
+      await engine.clock.pause(backoffMs * 2 ** (tried - 1));
+    }
+  }
+}
+
+function jsonOf(name: string, value: unknown): Json {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch (error) {
+    throw notJson(name, error);
+  }
+  if (text === undefined) throw notJson(name, undefined);
+  if (Buffer.byteLength(text) > STEP_LIMIT) {
+    throw invalidRequest(
+      "step",
+      "step_too_large",
+      `The step ${JSON.stringify(name)} returned ${Buffer.byteLength(text)} bytes of JSON, the limit is ${STEP_LIMIT}`,
+      "write it to a file and return the path",
+    );
+  }
+  return value as Json;
+}
+
+function notJson(name: string, cause: unknown): HerdError {
+  return invalidRequest(
+    "step",
+    "step_not_json",
+    `The step ${JSON.stringify(name)} returned something that is not JSON`,
+    "return JSON: it is what a re-run gets",
+    { cause },
+  );
+}

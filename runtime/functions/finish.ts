@@ -1,0 +1,103 @@
+import type { Json, Outcome, ResultError, Usage } from "../../machines/vocabulary.ts";
+import { boundedOutcome } from "../deliveries/outcome.ts";
+import type { Engine } from "../engine.ts";
+import { HerdError, messageOf } from "../errors.ts";
+import type { OrderRecord } from "../kernel/records.ts";
+import { keys } from "../store/keys.ts";
+import type { Execution } from "./execution.ts";
+
+/** What a function returned, as the end of its assignment. A string is the text; other JSON is data and its text. */
+export function outcomeOf(value: unknown, usage: Usage | undefined): Outcome {
+  const more = usage && { usage };
+  if (value === undefined || value === null) return { status: "completed", text: "", ...more };
+  if (typeof value === "string") return boundedOutcome({ status: "completed", text: value, ...more });
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch (error) {
+    return failed(
+      "worker_error",
+      new Error(`The function returned something that is not JSON: ${messageOf(error)}`),
+      usage,
+    );
+  }
+  if (text === undefined) {
+    return failed("worker_error", new Error(`The function returned a ${typeof value}, which is not JSON`), usage);
+  }
+  return boundedOutcome({ status: "completed", text, data: JSON.parse(text) as Json, ...more });
+}
+
+export function failed(code: string, error: unknown, usage: Usage | undefined): Outcome {
+  return { status: "failed", error: { code, message: messageOf(error) || code }, ...(usage && { usage }) };
+}
+
+/**
+ * Stores the end of an assignment. Children that nobody reads any more are let go.
+ * @returns true while unresolved children hold it back.
+ */
+export async function settle(execution: Execution, outcome: Outcome): Promise<boolean> {
+  const { engine, treeId, runId } = execution;
+  await execution.children.readAll();
+  try {
+    return await engine.kernel.run(
+      treeId,
+      (step) => {
+        step.send(runId, { type: "settled", outcome, at: step.now });
+        const worker = step.worker(runId);
+        if (worker?.state !== "blocked.onChildren") return false;
+        // Somebody below still works and wakes this run when it is done.
+        if (worker.context.children.active > 0) step.del(keys.order(runId, "run"));
+        return true;
+      },
+      { operation: "settle" },
+    );
+  } catch (error) {
+    if (!(error instanceof HerdError) || error.reason !== "undone") throw error;
+    await recordUnpersisted(execution, outcome, error);
+    return false;
+  }
+}
+
+/** The store takes other rows but not this result: the worker keeps the evidence until its owner closes it. */
+async function recordUnpersisted({ engine, treeId, runId, request }: Execution, outcome: Outcome, cause: HerdError) {
+  const error: ResultError = {
+    code: "write_failure",
+    message: `The result could not be stored: ${messageOf(cause.cause ?? cause)}`,
+    requestId: request.requestId,
+    originalStatus: outcome.status,
+    attempts: engine.options.reopen.attempts,
+    failedAt: new Date(engine.kernel.now()).toISOString(),
+    retrySafe: false,
+    cleanupSafe: true,
+    nextAction: "make sure that the disk takes writes, then close the worker and assign the task again",
+  };
+  await engine.kernel.run(
+    treeId,
+    (step) => {
+      step.send(runId, { type: "result.unpersisted", error });
+      step.del(keys.order(runId, "run"));
+    },
+    { operation: "settle" },
+  );
+}
+
+/** Ends a run that ended the process again and again without getting any further. */
+export async function settleLost(engine: Engine, order: OrderRecord, restarts: number): Promise<void> {
+  const message = `The process ended ${restarts} times in a row while this worker executed, without any progress.`;
+  await engine.kernel.run(
+    order.tree,
+    (step) => {
+      const worker = step.worker(order.runId);
+      if (worker === undefined) return step.del(keys.order(order.runId, "run"));
+      const outcome: Outcome = { status: "failed", error: { code: "worker_lost", message } };
+      if (worker.state === "settling.queued") step.send(order.runId, { type: "launch.accepted", at: step.now });
+      if (worker.state === "blocked.onBackend") step.send(order.runId, { type: "turn.started", at: step.now });
+      step.send(order.runId, { type: "settled", outcome, at: step.now });
+      const { label, assignment } = worker.context;
+      step.after(() =>
+        engine.events.emit("lost", { runId: order.runId, label, requestId: assignment?.requestId ?? "", message }),
+      );
+    },
+    { operation: "settle" },
+  );
+}

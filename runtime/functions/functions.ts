@@ -1,0 +1,266 @@
+import type { WorkerContext, WorkerFact } from "../../machines/vocabulary.ts";
+import type { Engine } from "../engine.ts";
+import type { AskRecord, OrderRecord } from "../kernel/records.ts";
+import type { Step } from "../kernel/step.ts";
+import type { WorkerView } from "../kernel/tree.ts";
+import { passFailpoint } from "../store/failpoint.ts";
+import { keys } from "../store/keys.ts";
+import { Execution } from "./execution.ts";
+import { settleLost } from "./finish.ts";
+import { Slots } from "./slots.ts";
+import type { StopReason } from "./worker.ts";
+
+/** The backend name of workers that are async functions in this process. */
+export const FUNCTIONS = "functions";
+
+const RUN = "run";
+
+/** What a run's order remembers over ends of the process. */
+interface RunOrder extends OrderRecord {
+  agent: string;
+  /** Ends of the process in a row while this run executed, and how far its journal was at the first. */
+  restarts: number;
+  progress: number;
+}
+
+interface Teller {
+  path: string;
+  context: WorkerContext;
+}
+
+/**
+ * Workers that are async functions. Their order `run` stands in the store exactly while there is something for the
+ * function to do, so that opening the store starts those runs and no others.
+ */
+export class Functions {
+  readonly #engine: Engine;
+  readonly #executions = new Map<string, Execution>();
+  readonly #slots: Slots;
+  /** Launches that have their place already. */
+  readonly #reserved = new Set<string>();
+  /** Runs that wait for a place, with how to give up waiting. */
+  readonly #queued = new Map<string, () => void>();
+  /** Runs that wait in memory, longest first. */
+  readonly #waiting = new Set<Execution>();
+  readonly #stops = new Map<string, StopReason["code"]>();
+  #closing = false;
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+    this.#slots = new Slots(engine.options.concurrency, (agent) => engine.agents.find(agent)?.concurrency);
+  }
+
+  /** Whether some function executes, rather than waits for an answer or for children. */
+  get busy(): boolean {
+    for (const execution of this.#executions.values()) if (!execution.waiting) return true;
+    return false;
+  }
+
+  execution(runId: string): Execution | undefined {
+    return this.#executions.get(runId);
+  }
+
+  /** In the batch that accepts an assignment: execute at once, or queue for a place. */
+  launched(step: Step, { runId, agent }: Pick<WorkerContext, "runId" | "agent">): void {
+    if (!this.#slots.tryTake(agent)) {
+      step.send(runId, { type: "launch.queued" });
+      return;
+    }
+    this.#reserved.add(runId);
+    step.ifUndone(() => {
+      if (this.#reserved.delete(runId)) this.#slots.release(agent);
+    });
+    step.send(runId, { type: "launch.accepted", at: step.now });
+  }
+
+  /** A waiting parent has news of its children: it goes on. */
+  wakeIn(step: Step, parent: WorkerView): void {
+    const { runId } = parent.context;
+    if (parent.state === "blocked.onChildren") {
+      step.send(runId, { type: "turn.started", at: step.now });
+      this.order(step, parent);
+    }
+    step.after(() => this.#go(step.tree.id, runId, parent.context.agent));
+  }
+
+  /** What facts of these workers mean for their functions, in the same batch. */
+  recorded(fact: WorkerFact, worker: Teller, step: Step): void {
+    const { runId, agent } = worker.context;
+    switch (fact.type) {
+      case "order.run":
+        this.order(step, worker);
+        if (step.can(runId, { type: "turn.started", at: step.now })) {
+          step.send(runId, { type: "turn.started", at: step.now });
+        }
+        step.after(() => this.#go(step.tree.id, runId, agent));
+        break;
+      case "ask.opened":
+        step.send(runId, { type: "turn.ended", at: step.now });
+        step.del(keys.order(runId, RUN));
+        step.after(() => this.#executions.get(runId)?.asked(fact.askId));
+        break;
+      case "result.stored":
+        step.del(keys.order(runId, RUN));
+        break;
+      case "assignment.closed": {
+        const code = fact.reason.code === "deadline_exceeded" ? "deadline_exceeded" : "closed";
+        this.#stops.set(runId, code);
+        step.ifUndone(() => this.#stops.delete(runId));
+        break;
+      }
+      case "order.stop":
+        // A revoked handle is the proof that nothing executes it: whatever the function still does is nobody's.
+        step.after(() => this.#stop(runId));
+        step.send(runId, { type: "backend.gone" });
+        break;
+      case "worker.closed":
+        if (step.read(keys.order(runId, RUN)) !== undefined) step.del(keys.order(runId, RUN));
+        break;
+      default:
+    }
+  }
+
+  /** Writes down that a run has something to do. */
+  order(step: Step, { path, context }: Teller): void {
+    const order: RunOrder = {
+      orderId: RUN,
+      kind: "run",
+      tree: step.tree.id,
+      path,
+      runId: context.runId,
+      agent: context.agent,
+      restarts: 0,
+      progress: 0,
+    };
+    step.put(keys.order(context.runId, RUN), order);
+  }
+
+  /** The answer to an open question is on disk. */
+  answered(runId: string, ask: AskRecord): void {
+    this.#executions.get(runId)?.answered(ask);
+  }
+
+  /** Goes on with the runs that were executing when the store was last closed or the process ended. */
+  async resume(orders: readonly OrderRecord[]): Promise<void> {
+    const crashed = !this.#engine.kernel.cleanBefore;
+    for (const order of orders as readonly RunOrder[]) {
+      const tree = await this.#engine.kernel.tree(order.tree);
+      if (tree.worker(order.runId) === undefined && tree.unknown.some((row) => row.path === order.path)) continue;
+      const lost = crashed && (await this.#countRestart(order));
+      if (!lost) this.#go(order.tree, order.runId, order.agent);
+    }
+  }
+
+  /** Parks or starts what time has made due. */
+  tick(now: number): void {
+    const { parkAfter } = this.#engine.options;
+    if (parkAfter === undefined) return;
+    for (const execution of [...this.#executions.values()]) {
+      if (execution.waitingSince !== undefined && now - execution.waitingSince >= parkAfter) execution.park();
+    }
+  }
+
+  /** Called when a run has come to wait; keeps only so many of them in memory. */
+  cameToWait(execution: Execution): void {
+    const { parkAfter, maxParkedRuns } = this.#engine.options;
+    if (parkAfter === 0) execution.park();
+    // Insertion order is waiting order.
+    this.#waiting.delete(execution);
+    if (!execution.revoked) this.#waiting.add(execution);
+    for (const oldest of this.#waiting) {
+      if (this.#waiting.size <= maxParkedRuns) break;
+      oldest.park();
+    }
+    this.#engine.quieter();
+  }
+
+  /** A waiting run has something to do again. */
+  wentOn(execution: Execution): void {
+    this.#waiting.delete(execution);
+  }
+
+  /** An execution is over or revoked. */
+  ended(execution: Execution): void {
+    this.#waiting.delete(execution);
+    if (this.#executions.get(execution.runId) === execution) this.#executions.delete(execution.runId);
+    this.#engine.quieter();
+  }
+
+  takeSlot(agent: string, enter: () => void): () => void {
+    return this.#slots.take(agent, enter);
+  }
+
+  releaseSlot(agent: string): void {
+    this.#slots.release(agent);
+  }
+
+  /** Stops every function; what they have not journalled happens again at the next start. */
+  stopAll(code: "herd_closing" | "fenced" | "parked", message: string): void {
+    for (const leave of this.#queued.values()) leave();
+    this.#queued.clear();
+    for (const execution of [...this.#executions.values()]) execution.stop(code, message);
+  }
+
+  /** Asks every function to stop and waits for those that execute, at most `graceMs`. */
+  async close(graceMs: number, timeout: (ms: number) => Promise<void>): Promise<void> {
+    this.#closing = true;
+    for (const leave of this.#queued.values()) leave();
+    this.#queued.clear();
+    const finishing: Promise<unknown>[] = [];
+    for (const execution of [...this.#executions.values()]) {
+      if (execution.waiting) execution.park();
+      else finishing.push(execution.finishEarly());
+    }
+    if (finishing.length > 0 && graceMs > 0) await Promise.race([Promise.all(finishing), timeout(graceMs)]);
+    this.stopAll("herd_closing", "The herd is closing.");
+  }
+
+  /** Starts the function, or lets the one that waits look again. */
+  #go(treeId: string, runId: string, agent: string): void {
+    const running = this.#executions.get(runId);
+    if (running) return running.wake();
+    if (this.#closing || this.#queued.has(runId)) return;
+    if (this.#reserved.delete(runId)) return this.#start({ treeId, runId, agent, fresh: true });
+    const leave = this.#slots.take(agent, () => {
+      this.#queued.delete(runId);
+      this.#start({ treeId, runId, agent, fresh: false });
+    });
+    if (!this.#executions.has(runId)) this.#queued.set(runId, leave);
+  }
+
+  /** With its place taken. */
+  #start(run: { treeId: string; runId: string; agent: string; fresh: boolean }): void {
+    passFailpoint("order.before");
+    const execution = new Execution(this.#engine, this, run);
+    this.#executions.set(run.runId, execution);
+    execution.start();
+    passFailpoint("order.after");
+  }
+
+  #stop(runId: string): void {
+    this.#queued.get(runId)?.();
+    this.#queued.delete(runId);
+    const code = this.#stops.get(runId) ?? "closed";
+    this.#stops.delete(runId);
+    this.#executions.get(runId)?.stop(code, code === "closed" ? "The worker was closed." : "The deadline passed.");
+  }
+
+  /** Counts ends of the process without progress. @returns true when the run was given up. */
+  async #countRestart(order: RunOrder): Promise<boolean> {
+    const { engine, progress } = await Execution.progressOf(this.#engine, order);
+    const restarts = progress > order.progress ? 1 : order.restarts + 1;
+    if (restarts >= engine.options.restarts) {
+      await settleLost(engine, order, restarts);
+      return true;
+    }
+    await engine.kernel.run(
+      order.tree,
+      (step) => {
+        if (step.worker(order.runId)) step.put(keys.order(order.runId, RUN), { ...order, restarts, progress });
+        else step.del(keys.order(order.runId, RUN));
+      },
+      { operation: "restart" },
+    );
+    return false;
+  }
+}

@@ -1,0 +1,89 @@
+import type { Evidence, Json, Usage } from "../../machines/vocabulary.ts";
+import type { Question, ReplyReceipt } from "../asks/question.ts";
+import type { Assignment } from "../deliveries/assignment.ts";
+import type { AssignRequest } from "../subagent/assign.ts";
+import type { Listing } from "../subagent/list.ts";
+import type { AskOwnerAnswer, ToolRefusal } from "../subagent/tools.ts";
+
+/** What a worker asks its owner. */
+export interface AskOwnerRequest {
+  /** Non-blank text. */
+  question: string;
+  /** Evidence, relative to the worker's `cwd`. */
+  files?: string[];
+  /** Names the question in the journal, so that its text may be reworded while it is open. */
+  name?: string;
+  /** `false`: be refused at once instead of waiting for children, another question or an unread request. */
+  wait?: boolean;
+}
+
+/** What a worker's function is given: its task's surroundings, and everything that is kept over a crash. */
+export interface Worker {
+  /**
+   * Asks the direct owner and resolves to the raw answer.
+   *
+   * What can happen twice: nothing; asked once, answered once, whatever dies in between. Waits while the only
+   * reasons against are direct-child work, an open question or an unacknowledged request, first come first asked.
+   * @throws HerdError with the reason, for every other reason or with `wait: false`.
+   */
+  askOwner(request: AskOwnerRequest): Promise<string>;
+  /**
+   * Starts a child and resolves to its handle. `onQuestion` answers what the child asks; without it reading the
+   * result of an asking child rejects with `question_waiting`.
+   *
+   * What can happen twice: nothing; a re-run gets the same child.
+   */
+  assign(
+    request: AssignRequest<string> & { name?: string; onQuestion?: (question: Question) => unknown },
+  ): Promise<Assignment>;
+  /** Asks a child's question on the worker's own edge and hands the answer down. */
+  escalate(question: Question): Promise<void>;
+  /**
+   * Runs `fn` and journals what it returns (JSON up to 1 MiB); a re-run gets the value instead of running it.
+   *
+   * What can happen twice: `fn` itself, when the process ends between its effect and the journal. Give it an
+   * idempotency key of its own. A throw is not journalled.
+   * @param options.attempts how often a throwing `fn` is tried in all; 1 unless set.
+   * @param options.backoffMs the pause after the first failure, doubling; 250 ms unless set.
+   */
+  step<T extends Json | void>(
+    name: string,
+    fn: () => T | Promise<T>,
+    options?: { attempts?: number; backoffMs?: number },
+  ): Promise<T>;
+  /** What the owner sent since the last call. */
+  steers(): { message: string; files: Evidence[] }[];
+  /** Progress for whoever watches: coalesced and not durable. Usage adds up into the result. */
+  report(note: string, usage?: Usage): void;
+  /** The model-facing `ask_owner`: the seed's JSON, nothing thrown. `batch` names all tool calls of the turn. */
+  askOwnerTool(input: unknown, options: { batch: string[] }): Promise<AskOwnerAnswer | ToolRefusal>;
+  /** The model-facing `subagent` for a worker that may delegate: the seed's JSON, nothing thrown. */
+  subagent(input: unknown): Promise<any>;
+  list(): Promise<Listing>;
+  reply(
+    request: ({ askId: string } | { label: string }) & { message: Json; files?: string[]; id?: string },
+  ): Promise<ReplyReceipt>;
+  close(request: { label: string }): Promise<{ label: string; cleanupError?: string }>;
+  /** The evidence given with the task. */
+  readonly files: Evidence[];
+  readonly input?: Json;
+  readonly extras: Readonly<Record<string, Json>>;
+  /** Lines of an earlier assignment that this one continues. */
+  readonly history: readonly object[];
+  /**
+   * Aborts when this run must stop; `reason.code` is `closed`, `deadline_exceeded`, `herd_closing`, `parked` or
+   * `fenced`. After the last three the work is not over: it goes on at the next start or answer.
+   */
+  readonly signal: AbortSignal;
+}
+
+/** Why a worker's signal aborted. */
+export class StopReason extends Error {
+  override readonly name = "StopReason";
+  readonly code: "closed" | "deadline_exceeded" | "herd_closing" | "parked" | "fenced";
+
+  constructor(code: StopReason["code"], message: string) {
+    super(message);
+    this.code = code;
+  }
+}

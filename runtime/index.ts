@@ -1,0 +1,23 @@
+/** `pi-herd`: assign a task, answer its questions, get exactly one result, whatever dies in between. */
+export { createHerd } from "./herd.ts";
+export type { Herd, HerdStatus, Owner, OwnerOptions } from "./herd.ts";
+export type { HerdOptions } from "./options.ts";
+export { HerdError } from "./errors.ts";
+export type { ErrorCategory } from "./errors.ts";
+export type { HerdEventName, HerdEvents } from "./events.ts";
+export type { Subject } from "./owners.ts";
+export type { OwnerRef } from "./kernel/records.ts";
+export type { AnswerFormat, Question, ReplyReceipt } from "./asks/question.ts";
+export type { Result } from "./deliveries/result.ts";
+export type { Receiver } from "./deliveries/desk.ts";
+export type { Assignment, AssignmentStatus, OwnerEvent } from "./deliveries/assignment.ts";
+export type { AgentDefinition } from "./functions/agent.ts";
+export { StopReason } from "./functions/worker.ts";
+export type { AskOwnerRequest, Worker } from "./functions/worker.ts";
+export type { AssignRequest, StartOptions } from "./subagent/assign.ts";
+export type { AgentRow, Listing, WorkerRow } from "./subagent/list.ts";
+export { tools } from "./subagent/tools.ts";
+export type { AskOwnerAnswer, ToolDefinition, ToolRefusal } from "./subagent/tools.ts";
+export type { Evidence, Json, Usage } from "../machines/vocabulary.ts";
+export type { Operation, Range, Row, Store } from "./store/store.ts";
+export { levelStore } from "./store/level.ts";

@@ -1,0 +1,77 @@
+import { z } from "zod";
+import { invalidRequest } from "./errors.ts";
+import type { AgentDefinition } from "./functions/agent.ts";
+import type { Store } from "./store/store.ts";
+
+const DAY = 24 * 60 * 60 * 1000;
+const count = (fallback: number) => z.number().int().min(1).default(fallback);
+const milliseconds = (fallback: number) => z.number().min(0).default(fallback);
+
+const schema = z.strictObject({
+  directory: z.string().min(1).default(".herd"),
+  store: z.custom<Store>((value) => typeof value === "object" && value !== null && "batch" in value).optional(),
+  agents: z.custom<Record<string, AgentDefinition>>((value) => typeof value === "object" && value !== null).default({}),
+  durability: z.literal("process").optional(),
+  concurrency: count(1).optional(),
+  maxTrees: count(1_000),
+  maxChildren: count(256),
+  maxParkedRuns: count(1_000),
+  parkAfter: milliseconds(0).optional(),
+  maxInFlight: count(1_000),
+  tickMs: milliseconds(1_000),
+  waitForLockMs: milliseconds(2_000),
+  passive: z.boolean().default(false),
+  restarts: count(5),
+  retention: z.strictObject({ outcomesMs: milliseconds(30 * DAY), resultsMs: milliseconds(30 * DAY) }).prefault({}),
+  reopen: z.strictObject({ attempts: count(8), pauseMs: milliseconds(250) }).prefault({}),
+});
+
+/** What `createHerd` takes. Every option has a default that suits one person on one machine. */
+export interface HerdOptions<AgentsByName> {
+  /** The herd's folder; `.herd` in the working directory unless set. */
+  directory?: string;
+  /** A store of your own instead of a folder. */
+  store?: Store;
+  agents?: AgentsByName;
+  /** `"process"`: no fsync; survives the end of the process, not of the machine. */
+  durability?: "process";
+  /** How many function runs execute at once, over all agents; unlimited unless set. */
+  concurrency?: number;
+  /** Trees kept in memory while idle; 1,000. A soft limit. */
+  maxTrees?: number;
+  /** Direct workers of one owner; 256. */
+  maxChildren?: number;
+  /** Waiting function runs kept in memory; 1,000. */
+  maxParkedRuns?: number;
+  /** Milliseconds after which a waiting run is parked out of memory; never unless set, 0 is at once. */
+  parkAfter?: number;
+  /** Commands not yet on disk beyond which new ones are refused as `overloaded`; 1,000. */
+  maxInFlight?: number;
+  /** How often due things are looked at, in milliseconds; 1,000. 0: only when `tick` is called. */
+  tickMs?: number;
+  /** How long to wait for a store that another process is closing, in milliseconds; 2,000. */
+  waitForLockMs?: number;
+  /** Only read: no commands, no deliveries, nothing is changed. */
+  passive?: boolean;
+  /** Ends of the process without progress after which a run ends as `worker_lost`; 5. */
+  restarts?: number;
+  /** How long finished work stays readable, in milliseconds; 30 days each. */
+  retention?: { outcomesMs?: number; resultsMs?: number };
+  /** How a batch that the store refused is written again: 8 attempts, 250 ms apart. */
+  reopen?: { attempts?: number; pauseMs?: number };
+}
+
+export type ResolvedOptions = z.infer<typeof schema>;
+
+/** Fills in the defaults. @throws HerdError `invalid_request` naming each wrong option and its rule. */
+export function resolveOptions(options: HerdOptions<object>): ResolvedOptions {
+  const parsed = schema.safeParse(options);
+  if (parsed.success) return parsed.data;
+  const findings = parsed.error.issues.map((issue) => {
+    if (issue.code === "unrecognized_keys") return `unknown option ${issue.keys.join(", ")}`;
+    return `option ${issue.path.join(".")}: ${issue.message}`;
+  });
+  throw invalidRequest("createHerd", "bad_option", findings.join("; "), "correct the options of createHerd", {
+    field: parsed.error.issues.map((issue) => issue.path.join(".") || "options").join(", "),
+  });
+}

@@ -1,0 +1,103 @@
+import { chmod, mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Engine } from "../engine.ts";
+import { messageOf } from "../errors.ts";
+import type { AskRecord, OutcomeRecord, RequestRecord } from "../kernel/records.ts";
+import { asksOf, keys } from "../store/keys.ts";
+
+/** Files written between two pauses while commands keep coming: session files trail the work, they never slow it. */
+const BURST = 16;
+const PAUSE_MS = 100;
+
+/**
+ * The session file of every function worker: who it was, its task, questions, answers and result, a JSON object a
+ * line. It is written from the store after the commit, whole each time, so a missing or old one is simply made again.
+ */
+export class SessionFiles {
+  readonly #engine: Engine;
+  readonly #folder: string | undefined;
+  readonly #dirty = new Set<string>();
+  #writing: Promise<void> | undefined;
+  #hurried = false;
+  #warned = false;
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+    const { directory } = engine.kernel.store;
+    this.#folder = directory === undefined ? undefined : join(directory, "sessions");
+  }
+
+  /** Where a session's file is, or undefined for a store without a folder. */
+  pathOf(sessionId: string): string | undefined {
+    return this.#folder === undefined ? undefined : join(this.#folder, `${sessionId}.jsonl`);
+  }
+
+  /** The assignment has news that belong into its session file. */
+  mark(requestId: string): void {
+    if (this.#folder === undefined) return;
+    this.#dirty.add(requestId);
+    this.#writing ??= this.#drain().finally(() => (this.#writing = undefined));
+  }
+
+  /** The assignment is pruned: its file goes too. */
+  async remove(sessionId: string): Promise<void> {
+    const path = this.pathOf(sessionId);
+    if (path !== undefined) await rm(path, { force: true });
+  }
+
+  /** Writes what is outstanding. */
+  async flush(): Promise<void> {
+    this.#hurried = true;
+    while (this.#writing) await this.#writing;
+    this.#hurried = false;
+  }
+
+  async #drain(): Promise<void> {
+    await pause(0);
+    for (let written = 0; this.#dirty.size > 0; written++) {
+      const [requestId] = this.#dirty as Iterable<string> as [string];
+      this.#dirty.delete(requestId);
+      await this.#write(requestId);
+      if (written % BURST === BURST - 1 && !this.#hurried) await pause(PAUSE_MS);
+    }
+  }
+
+  async #write(requestId: string): Promise<void> {
+    const request = this.#engine.kernel.committed<RequestRecord>(keys.request(requestId));
+    const path = request && this.pathOf(request.sessionId);
+    if (request === undefined || path === undefined) return;
+    try {
+      const lines = await this.#linesOf(request);
+      await mkdir(this.#folder as string, { recursive: true, mode: 0o700 });
+      await writeFile(`${path}.new`, lines.map((line) => `${JSON.stringify(line)}\n`).join(""), { mode: 0o600 });
+      await chmod(`${path}.new`, 0o600);
+      await rename(`${path}.new`, path);
+    } catch (error) {
+      // The rows are what counts; the file is made again at the next news.
+      if (this.#warned) return;
+      this.#warned = true;
+      process.emitWarning(`session files cannot be written: ${messageOf(error)}`, { type: "HerdSessionFileWarning" });
+    }
+  }
+
+  async #linesOf(request: RequestRecord): Promise<object[]> {
+    const { sessionId, agent, cwd, requestId, task, files, acceptedAt } = request;
+    const at = (time: number) => new Date(time).toISOString();
+    const lines: object[] = [
+      { type: "session", id: sessionId, cwd, timestamp: at(acceptedAt) },
+      { type: "managed", agentDefinition: agent },
+      { type: "task", requestId, text: task, files, timestamp: at(acceptedAt) },
+    ];
+    for (const [, text] of await this.#engine.kernel.store.range(asksOf(requestId))) {
+      const { askId, question, askedAt, answer, files: evidence } = JSON.parse(text) as AskRecord;
+      lines.push({ type: "question", askId, text: question, files: evidence, timestamp: at(askedAt) });
+      if (answer) {
+        lines.push({ type: "answer", askId, text: answer.message, files: answer.files, timestamp: at(answer.at) });
+      }
+    }
+    const ended = this.#engine.kernel.committed<OutcomeRecord>(keys.outcome(requestId));
+    if (ended) lines.push({ type: "result", requestId, ...ended.outcome, timestamp: at(ended.endedAt) });
+    return lines;
+  }
+}

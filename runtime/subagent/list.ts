@@ -1,0 +1,128 @@
+import { activeRequest, isSteerable, publicState } from "../../machines/projection.ts";
+import type { WorkerContext } from "../../machines/vocabulary.ts";
+import { withoutUndefined } from "../errors.ts";
+import type { Engine } from "../engine.ts";
+import type { AskRecord } from "../kernel/records.ts";
+import { parentPath, runIdOf, type Tree } from "../kernel/tree.ts";
+import { keys } from "../store/keys.ts";
+
+/** One visible worker. */
+export interface WorkerRow {
+  label: string;
+  state: string;
+  steerable: boolean;
+  agentDefinition: string;
+  workspaceId?: string;
+  paneId?: string;
+  cwd?: string;
+  piSessionId?: string;
+  ownerSessionId?: string;
+  activeRequestId?: string;
+  /** ISO 8601, UTC. */
+  lastActivityAt?: string;
+  stale?: true;
+  inactiveMs?: number;
+  parentLabel?: string;
+  cleanupError?: string;
+  resultError?: object;
+  recoveryOnly?: true;
+  diagnostic?: string;
+  queued?: boolean;
+  question?: { askId: string; question: string };
+}
+
+export interface AgentRow {
+  name: string;
+  description: string;
+  enabled?: false;
+  subagents?: string[];
+}
+
+export interface Listing {
+  workers: WorkerRow[];
+  agentDefinitions: AgentRow[];
+}
+
+/** Working without a sign of life for this long is shown as stale. Source: specification of the stale advisory. */
+const STALE_MS = 600_000;
+
+/**
+ * What an owner sees: the root its whole tree, a parent worker its own children. Shows only what is on disk and
+ * changes nothing.
+ */
+export async function list(engine: Engine, treeId: string, path: string): Promise<Listing> {
+  await engine.kernel.settled();
+  const tree = await engine.kernel.tree(treeId);
+  const workers: WorkerRow[] = [];
+  for (const worker of tree.workers()) {
+    if (visible(worker.path, path)) workers.push(rowOf(engine, tree, worker.path, worker.state, worker.context));
+  }
+  for (const resting of tree.resting.values()) {
+    if (!visible(resting.path, path)) continue;
+    workers.push(rowOf(engine, tree, resting.path, "settling.undelivered", resting.context));
+  }
+  if (path === "") {
+    for (const row of tree.unknown.slice(0, 64)) {
+      workers.push({
+        label: row.label ?? runIdOf(row.path),
+        state: "unknown",
+        steerable: false,
+        agentDefinition: "",
+        recoveryOnly: true,
+        diagnostic: row.diagnostic,
+      });
+    }
+  }
+  return { workers, agentDefinitions: roster(engine, tree, path) };
+}
+
+function visible(worker: string, viewer: string): boolean {
+  return viewer === "" ? true : parentPath(worker) === viewer;
+}
+
+function rowOf(engine: Engine, tree: Tree, path: string, state: string, context: WorkerContext): WorkerRow {
+  const parent = parentPath(path);
+  const ask = context.ask ? engine.kernel.read<AskRecord>(keys.ask(context.ask.askId)) : undefined;
+  const lastActivityAt = engine.lastActivityAt(context);
+  const inactiveMs = engine.kernel.now() - lastActivityAt;
+  const top = publicState(state);
+  const request = activeRequest(state, context);
+  const stale = top === "working" && request !== undefined && inactiveMs >= STALE_MS;
+  return withoutUndefined({
+    label: context.label,
+    state: top,
+    steerable: isSteerable(state, context),
+    agentDefinition: context.agent,
+    workspaceId: context.workspace,
+    paneId: `function:${context.runId}`,
+    cwd: context.cwd,
+    piSessionId: context.sessionId,
+    ownerSessionId: context.ownerSessionId,
+    activeRequestId: request,
+    lastActivityAt: new Date(lastActivityAt).toISOString(),
+    ...(stale && { stale: true as const, inactiveMs }),
+    parentLabel: parent === "" ? undefined : tree.worker(runIdOf(parent))?.context.label,
+    cleanupError: engine.deliveries.errorOf(engine.ownerKey(tree, path), context.label),
+    resultError: context.resultError ?? undefined,
+    diagnostic: context.diagnostic ?? undefined,
+    queued: state === "settling.queued" ? true : undefined,
+    question: ask && !ask.answer ? { askId: ask.askId, question: ask.question } : undefined,
+  }) as WorkerRow;
+}
+
+/** The declared policy: a root sees everything, a parent its enabled children as leaves. */
+function roster(engine: Engine, tree: Tree, path: string): AgentRow[] {
+  const parent = path === "" ? undefined : tree.worker(runIdOf(path));
+  const allowed = parent && (engine.agents.find(parent.context.agent)?.subagents ?? []);
+  const rows: AgentRow[] = [];
+  for (const [name, { description, enabled, subagents }] of engine.agents.entries()) {
+    if (allowed && (!allowed.includes(name) || enabled === false)) continue;
+    rows.push({
+      name,
+      description,
+      ...(enabled === false && { enabled: false as const }),
+      ...(!allowed && subagents && { subagents }),
+    });
+  }
+  return rows;
+}

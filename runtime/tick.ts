@@ -1,0 +1,103 @@
+import { activeRequest } from "../machines/projection.ts";
+import type { Engine } from "./engine.ts";
+import { messageOf } from "./errors.ts";
+import type { AskRecord, RequestRecord } from "./kernel/records.ts";
+import { closeIn } from "./subagent/close.ts";
+import { asksOf, keys, prefixed, timeKey } from "./store/keys.ts";
+import type { Operation } from "./store/store.ts";
+
+/** Due rows looked at in one tick, oldest first. */
+const AT_ONCE = 200;
+const STALE_MS = 600_000;
+const SCAN_MS = 30_000;
+
+/**
+ * Everything that is due happens here: deadlines, retention, retries, parking and the stale advisory. One entry that
+ * fails never stops the others; it is looked at again at the next tick.
+ */
+export class Ticker {
+  readonly #engine: Engine;
+  #scannedAt = -Infinity;
+  readonly #stale = new Map<string, number>();
+  #running: Promise<void> | undefined;
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  /** @param now UTC milliseconds. A tick that meets another one waits for it and then looks itself. */
+  async tick(now: number): Promise<void> {
+    while (this.#running) await this.#running;
+    this.#running = this.#tick(now).finally(() => (this.#running = undefined));
+    await this.#running;
+  }
+
+  async #tick(now: number): Promise<void> {
+    const { deliveries, functions, kernel } = this.#engine;
+    deliveries.tick();
+    functions.tick(now);
+    this.#scan(now);
+    const due = await kernel.range({ gte: "t!", lt: `t!${timeKey(now + 1)}`, limit: AT_ONCE });
+    for (const [key, text] of due) {
+      const [, , kind = "", id = ""] = key.split("!");
+      try {
+        if (kind === "deadline") await this.#deadline(key, JSON.parse(text));
+        else if (kind === "retention") await this.#prune(key, id);
+      } catch (error) {
+        process.emitWarning(`due ${kind} ${id} failed: ${messageOf(error)}`, { type: "HerdTickWarning" });
+      }
+    }
+  }
+
+  /** The worker's time is over: it is closed, and its owner is told once. */
+  async #deadline(key: string, { tree, runId }: { tree: string; runId: string }): Promise<void> {
+    await this.#engine.kernel.run(
+      tree,
+      (step) => {
+        const worker = step.worker(runId);
+        if (worker === undefined || activeRequest(worker.state, worker.context) === undefined) return step.del(key);
+        const message = `"${worker.context.label}" did not finish within its deadline.`;
+        closeIn(this.#engine, step, worker.path, { code: "deadline_exceeded", message });
+      },
+      { operation: "deadline" },
+    );
+  }
+
+  /** Finished long ago: the request with everything that belongs to it goes. */
+  async #prune(key: string, requestId: string): Promise<void> {
+    const { kernel, sessions } = this.#engine;
+    const operations: Operation[] = [];
+    const del = (row: string) => operations.push({ type: "del", key: row });
+    const request = kernel.read<RequestRecord>(keys.request(requestId));
+    for (const [row] of await kernel.range(prefixed(keys.journal(requestId, "")))) del(row);
+    for (const [row, text] of await kernel.range(asksOf(requestId))) {
+      del(row);
+      const { answer } = JSON.parse(text) as AskRecord;
+      if (answer?.callerKey !== undefined) del(answer.callerKey);
+    }
+    if (request?.callerKey !== undefined) del(request.callerKey);
+    del(keys.outcome(requestId));
+    del(keys.request(requestId));
+    del(key);
+    await kernel.write(operations);
+    this.#engine.forget(requestId);
+    if (request) await sessions.remove(request.sessionId);
+  }
+
+  /** One event per silence: new activity begins a new one. */
+  #scan(now: number): void {
+    if (now - this.#scannedAt < SCAN_MS || !this.#engine.events.has("stale")) return;
+    this.#scannedAt = now;
+    for (const tree of this.#engine.kernel.trees()) {
+      for (const { state, context } of tree.workers()) {
+        const requestId = activeRequest(state, context);
+        const lastActivityAt = this.#engine.lastActivityAt(context);
+        const inactiveMs = now - lastActivityAt;
+        if (!state.startsWith("working") || requestId === undefined || inactiveMs < STALE_MS) continue;
+        if (this.#stale.get(context.runId) === lastActivityAt) continue;
+        this.#stale.set(context.runId, lastActivityAt);
+        this.#engine.events.emit("stale", { runId: context.runId, label: context.label, requestId, inactiveMs });
+      }
+    }
+  }
+}

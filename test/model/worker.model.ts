@@ -1,0 +1,193 @@
+import { createActor, transition, type Actor, type AnyActorRef, type AnyStateMachine } from "xstate";
+import { adjacencyMapToArray, getAdjacencyMap, getShortestPaths } from "xstate/graph";
+import type { Children, WorkerEvent, WorkerFact, WorkerInput } from "../../machines/vocabulary.ts";
+import { worker } from "../../machines/worker.ts";
+
+/** The worker's chart as a graph of all the states that it can reach, as far as its guards can tell them apart. */
+
+export type Snapshot = ReturnType<typeof worker.getInitialSnapshot>;
+export type ModelEvent = Parameters<typeof transition<typeof worker>>[2];
+
+/** An event that a state takes, with what is told. */
+export interface Edge {
+  from: Snapshot;
+  event: ModelEvent;
+  to: Snapshot;
+  facts: WorkerFact[];
+}
+
+export interface Graph {
+  states: Snapshot[];
+  edges: Edge[];
+  /** One walk from the start through each edge. */
+  walks: ModelEvent[][];
+}
+
+const child = "run-2";
+export const at = 2;
+
+const inputOf = (delegates: boolean, reusable: boolean, runId = "run-1"): WorkerInput => ({
+  runId,
+  label: "worker",
+  agent: "implementer",
+  backend: "scripted",
+  sessionId: "session",
+  ownerSessionId: "owner",
+  workspace: "owner",
+  cwd: "/",
+  delegates,
+  reusable,
+  assignment: { requestId: "request-1", acceptedAt: 1, metadata: false, deadline: false },
+});
+
+/** Every kind of worker that the engine starts, as far as its chart is concerned. */
+export const kinds: Record<string, WorkerInput> = {
+  "a reusable parent": inputOf(true, true),
+  "a one-shot parent": inputOf(true, false),
+  "a reusable leaf": inputOf(false, true),
+  "a one-shot leaf": inputOf(false, false),
+};
+
+function children(counts: Partial<Children>): WorkerEvent {
+  return { type: "children.changed", children: { living: 0, active: 0, undelivered: 0, asking: 0, ...counts } };
+}
+
+function settled(text: string): WorkerEvent {
+  return { type: "settled", outcome: { status: "completed", text }, at };
+}
+
+/** One event of every kind, and one for every answer that a guard may give. */
+export const events: ModelEvent[] = [
+  { type: "launch.accepted", at },
+  { type: "launch.queued" },
+  { type: "launch.failed" },
+  { type: "assign", assignment: { requestId: "request-2", acceptedAt: at, metadata: false, deadline: false } },
+  { type: "turn.started", at },
+  { type: "tool.called", at },
+  { type: "turn.ended", at },
+  { type: "activity", at },
+  { type: "delivered" },
+  { type: "ask", askId: "ask-1", calls: ["ask_owner"], question: "A or B?", files: [], at },
+  { type: "ask", askId: "ask-1", calls: ["bash", "ask_owner"], question: "A or B?", files: [], at },
+  { type: "reply", askId: "ask-1", message: "A", files: [], at },
+  { type: "steer", steerId: "steer-1", message: "C as well", files: [], at },
+  settled("done"),
+  settled(" \n"),
+  { type: "settled", outcome: { status: "failed", error: { code: "worker_error", message: "broken" } }, at },
+  {
+    type: "result.unpersisted",
+    error: {
+      code: "write_failure",
+      message: "disk full",
+      requestId: "request-1",
+      originalStatus: "completed",
+      attempts: 8,
+      failedAt: "2030-01-01T00:00:00.000Z",
+      retrySafe: false,
+      cleanupSafe: true,
+      nextAction: "close it",
+    },
+  },
+  { type: "result.acknowledged" },
+  { type: "children.awaited" },
+  children({}),
+  children({ living: 1 }),
+  children({ living: 1, active: 1 }),
+  children({ living: 1, asking: 1 }),
+  children({ living: 2, active: 1, asking: 1 }),
+  children({ living: 1, undelivered: 1 }),
+  children({ undelivered: 1 }),
+  { type: "hold", diagnostic: "this program does not know the agent" },
+  { type: "close", reason: { code: "closed", message: "closed by its owner" }, at },
+  { type: "backend.gone" },
+  { type: "worker.launch", input: inputOf(false, false, child) },
+  { type: "worker.rested", runId: child },
+  { type: `xstate.done.actor.${child}`, actorId: child, output: undefined },
+  { type: `xstate.error.actor.${child}`, actorId: child, error: "broken" },
+];
+
+/** What guards look at and nothing else, so that there are finitely many states. */
+export function abstract({ value, context, status }: Snapshot): string {
+  const { assignment, ask, unacknowledged, children, diagnostic, resultError } = context;
+  const flags = [unacknowledged > 0, diagnostic !== null, resultError !== null];
+  return JSON.stringify([value, status, assignment?.requestId, ask?.answered, children, ...flags]);
+}
+
+/** All reachable states of a kind of worker, all accepted events between them, and one walk through each. */
+export function explore(input: WorkerInput): Graph {
+  const options = {
+    input,
+    events,
+    serializeState: abstract,
+    filterEvents: (snapshot: Snapshot, event: ModelEvent) => snapshot.can(event),
+    // Exploration goes straight through final states otherwise.
+    stopWhen: ({ status }: Snapshot) => status !== "active",
+    limit: 20_000,
+  };
+  // The types of the graph functions do not know machines that tell facts.
+  const chart: AnyStateMachine = worker;
+  const map = getAdjacencyMap(chart, options);
+  const shortest = new Map(
+    getShortestPaths(chart, options).map(({ state, steps }) => [
+      abstract(state),
+      steps.slice(1).map(({ event }) => event),
+    ]),
+  );
+  const edges = adjacencyMapToArray(map).map(({ state, event, nextState }) => {
+    const facts = transition(worker, state, event)[1].flatMap(factsOf);
+    return { from: state, event, to: nextState, facts };
+  });
+  return {
+    states: Object.values(map).map(({ state }) => state),
+    edges,
+    walks: edges.map(({ from, event }) => [...(shortest.get(abstract(from)) ?? []), event]),
+  };
+}
+
+function factsOf({ type, params }: { type: string; params?: unknown }): WorkerFact[] {
+  return type === "xstate.emit" ? [(params as { event: WorkerFact }).event] : [];
+}
+
+interface Row {
+  value: unknown;
+  context: unknown;
+  children: Record<string, Row>;
+}
+
+/** An actor as its rows hold it: state and context, and the same of its living children. */
+function rowOf(actor: AnyActorRef): Row {
+  const { value, context, children } = actor.getSnapshot();
+  const living = Object.entries(children as Record<string, AnyActorRef>).filter(
+    ([, it]) => it.getSnapshot().status === "active",
+  );
+  return { value, context, children: Object.fromEntries(living.map(([id, it]) => [id, rowOf(it)])) };
+}
+
+/** A new actor from an old one's rows, as after the end of the process. */
+export function restart(actor: Actor<typeof worker>): Actor<typeof worker> {
+  const row = JSON.parse(JSON.stringify(rowOf(actor))) as Row;
+  return createActor(worker, { input: {} as WorkerInput, snapshot: snapshotOf(row) as never }).start();
+}
+
+function snapshotOf({ value, context, children }: Row): object {
+  const restored = Object.entries(children).map(([id, row]) => [id, { snapshot: snapshotOf(row), src: "worker" }]);
+  const rest = { status: "active", historyValue: {}, output: undefined, error: undefined };
+  return { ...rest, value, context, children: Object.fromEntries(restored) };
+}
+
+/** The state, the children and the facts after each event. */
+export function travel(
+  input: WorkerInput,
+  walk: readonly ModelEvent[],
+  before: (actor: Actor<typeof worker>) => Actor<typeof worker>,
+) {
+  let actor = createActor(worker, { input }).start();
+  return walk.map((event) => {
+    actor = before(actor);
+    const facts: WorkerFact[] = [];
+    const told = actor.on("*", (fact) => facts.push(fact));
+    actor.send(event);
+    told.unsubscribe();
+    return { ...rowOf(actor), status: actor.getSnapshot().status, facts };
+  });
+}
