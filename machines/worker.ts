@@ -123,13 +123,7 @@ const definition = setup({
     recordResultError: assign((_, { error }: { error: ResultError }) => ({ resultError: error })),
     recordDiagnostic: assign((_, { diagnostic }: { diagnostic: string }) => ({ diagnostic })),
     clearDiagnostic: assign({ diagnostic: null }),
-    clearAssignment: assign({
-      assignment: null,
-      ask: null,
-      unacknowledged: 0,
-      diagnostic: null,
-      resultError: null,
-    }),
+    clearAssignment: assign({ assignment: null, ask: null, unacknowledged: 0, diagnostic: null, resultError: null }),
     countChildren: assign((_, { children }: { children: Children }) => ({ children })),
     removeWorker: stopChild((_, { runId }: { runId: string }) => runId),
   },
@@ -207,13 +201,9 @@ const machine = definition.createMachine({
   on: {
     "children.changed": { actions: { type: "countChildren", params: ({ event }) => event } },
     "worker.rested": { actions: { type: "removeWorker", params: ({ event }) => event } },
-    "xstate.done.actor.*": {
-      actions: { type: "removeWorker", params: ({ event }) => ({ runId: event.actorId }) },
-    },
+    "xstate.done.actor.*": { actions: { type: "removeWorker", params: ({ event }) => ({ runId: event.actorId }) } },
     // The engine undoes the whole command; the chart only keeps one broken child from taking its siblings along.
-    "xstate.error.actor.*": {
-      actions: { type: "removeWorker", params: ({ event }) => ({ runId: event.actorId }) },
-    },
+    "xstate.error.actor.*": { actions: { type: "removeWorker", params: ({ event }) => ({ runId: event.actorId }) } },
     activity: { actions: { type: "noteActivity", params: ({ event }) => event } },
     delivered: { actions: "countDelivered" },
   },
@@ -234,10 +224,7 @@ const machine = definition.createMachine({
       description: "An assignment is active. An accepted question stays here until its turn ends.",
       initial: "betweenTurns",
       on: {
-        "worker.launch": {
-          guard: "mayDelegate",
-          actions: spawnWorker,
-        },
+        "worker.launch": { guard: "mayDelegate", actions: spawnWorker },
         "tool.called": { actions: { type: "noteActivity", params: ({ event }) => event } },
         steer: {
           guard: "maySteer",
@@ -255,6 +242,7 @@ const machine = definition.createMachine({
       },
       states: {
         betweenTurns: {
+          description: "Its next turn is ordered and has not started yet.",
           on: {
             "turn.started": { target: "inTurn", actions: { type: "noteActivity", params: ({ event }) => event } },
             // No turn is left to end.
@@ -262,6 +250,7 @@ const machine = definition.createMachine({
           },
         },
         inTurn: {
+          description: "A turn runs. What it asks waits for its end.",
           on: {
             ask,
             reply: {
@@ -282,6 +271,7 @@ const machine = definition.createMachine({
       initial: "onOwner",
       states: {
         onOwner: {
+          description: "Parked with one question; the reply goes on with the same assignment.",
           on: {
             reply: {
               guard: { type: "mayReply", params: ({ event }) => event },
@@ -292,15 +282,13 @@ const machine = definition.createMachine({
           },
         },
         onChildren: {
+          description: "Has nothing to do until a child asks or ends; can still be steered.",
           on: {
             "turn.started": {
               target: "#worker.working.inTurn",
               actions: { type: "noteActivity", params: ({ event }) => event },
             },
-            "worker.launch": {
-              guard: "mayDelegate",
-              actions: spawnWorker,
-            },
+            "worker.launch": { guard: "mayDelegate", actions: spawnWorker },
             steer: {
               guard: "maySteer",
               target: "#worker.working",
@@ -310,6 +298,7 @@ const machine = definition.createMachine({
           },
         },
         onBackend: {
+          description: "No program here can run it; nothing is lost.",
           on: {
             "turn.started": {
               target: "#worker.working.inTurn",
@@ -326,6 +315,7 @@ const machine = definition.createMachine({
       initial: "launching",
       states: {
         launching: {
+          description: "Stored; its backend has not accepted it yet.",
           on: {
             "launch.accepted": {
               target: "#worker.working",
@@ -337,6 +327,7 @@ const machine = definition.createMachine({
           },
         },
         queued: {
+          description: "Accepted in order; waits for a free place.",
           on: {
             "launch.accepted": {
               target: "#worker.working",
@@ -350,6 +341,7 @@ const machine = definition.createMachine({
           },
         },
         undelivered: {
+          description: "Its result is stored and on its way to its owner.",
           on: {
             "result.acknowledged": [
               { guard: "isReusable", target: "#worker.ready", actions: "clearAssignment" },
@@ -365,6 +357,7 @@ const machine = definition.createMachine({
           },
         },
         unpersisted: {
+          description: "Its result could not be stored; its owner can only close it.",
           on: {
             settled: { actions: { type: "tellDropped", params: { why: "settled" } } },
             close,
@@ -377,11 +370,18 @@ const machine = definition.createMachine({
       initial: "children",
       on: { settled: { actions: { type: "tellDropped", params: { why: "closing" } } } },
       states: {
-        children: { always: { guard: "hasNoLivingChildren", target: "backend" } },
-        backend: { entry: "orderStop", on: { "backend.gone": "#worker.closed" } },
+        children: {
+          description: "Waits until its children are gone.",
+          always: { guard: "hasNoLivingChildren", target: "backend" },
+        },
+        backend: {
+          description: "Told to stop; waits for the proof that it did.",
+          entry: "orderStop",
+          on: { "backend.gone": "#worker.closed" },
+        },
       },
     },
-    closed: { type: "final", entry: "tellClosed" },
+    closed: { type: "final", description: "Gone. Its session stays.", entry: "tellClosed" },
   },
 });
 

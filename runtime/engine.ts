@@ -182,10 +182,12 @@ export class Engine implements HandleSource {
   }
 
   async openQuestion(request: RequestRecord): Promise<Question | undefined> {
-    const live = this.kernel.loaded(request.tree)?.worker(request.runId);
+    const tree = this.kernel.loaded(request.tree);
     let ask: AskRecord | undefined;
-    if (live?.context.assignment?.requestId === request.requestId) {
-      if (live.context.ask) ask = this.kernel.committed<AskRecord>(keys.ask(live.context.ask.askId));
+    if (tree) {
+      const context = tree.worker(request.runId)?.context;
+      if (context?.assignment?.requestId !== request.requestId || context.ask === null) return undefined;
+      ask = this.kernel.committed<AskRecord>(keys.ask(context.ask.askId));
     } else if (this.kernel.committed(keys.outcome(request.requestId)) === undefined) {
       const last = (await this.kernel.store.range({ ...asksOf(request.requestId), reverse: true, limit: 1 }))[0];
       ask = last && (JSON.parse(last[1]) as AskRecord);
@@ -252,12 +254,16 @@ export class Engine implements HandleSource {
     for (const look of this.#quiet) look();
   }
 
-  /** Resolves once nothing happens any more unless somebody outside acts or time passes. */
-  async idle(): Promise<void> {
+  /**
+   * Resolves once nothing happens any more unless somebody outside acts or time passes.
+   * @param asleep how many functions wait for time to pass.
+   */
+  async idle(asleep: () => number = () => 0): Promise<void> {
     for (;;) {
       await this.kernel.settled();
-      await new Promise((resolve) => setImmediate(resolve));
-      if (this.kernel.idle && !this.functions.busy && this.deliveries.running === 0) return;
+      for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+      const quiet = this.functions.executing <= asleep() && this.deliveries.running === 0;
+      if (this.kernel.idle && quiet) return;
       if (this.kernel.idle) {
         await new Promise<void>((resolve) => {
           const look = () => {

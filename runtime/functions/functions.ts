@@ -50,10 +50,11 @@ export class Functions {
     this.#slots = new Slots(engine.options.concurrency, (agent) => engine.agents.find(agent)?.concurrency);
   }
 
-  /** Whether some function executes, rather than waits for an answer or for children. */
-  get busy(): boolean {
-    for (const execution of this.#executions.values()) if (!execution.waiting) return true;
-    return false;
+  /** How many functions execute, rather than wait for an answer or for children. */
+  get executing(): number {
+    let executing = 0;
+    for (const execution of this.#executions.values()) if (!execution.waiting) executing++;
+    return executing;
   }
 
   execution(runId: string): Execution | undefined {

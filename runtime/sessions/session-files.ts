@@ -1,14 +1,16 @@
-import { chmod, mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import type { Engine } from "../engine.ts";
 import { messageOf } from "../errors.ts";
 import type { AskRecord, OutcomeRecord, RequestRecord } from "../kernel/records.ts";
 import { asksOf, keys } from "../store/keys.ts";
 
-/** Files written between two pauses while commands keep coming: session files trail the work, they never slow it. */
-const BURST = 16;
-const PAUSE_MS = 100;
+/**
+ * Session files trail the work by a while and are written a few at a time: making a file costs the disk as much as a
+ * commit does, and most assignments end before theirs is written for the first time.
+ */
+const TRAIL_MS = 500;
+const BURST = 8;
 
 /**
  * The session file of every function worker: who it was, its task, questions, answers and result, a JSON object a
@@ -20,7 +22,9 @@ export class SessionFiles {
   readonly #dirty = new Set<string>();
   #writing: Promise<void> | undefined;
   #hurried = false;
+  #hurry: (() => void) | undefined;
   #warned = false;
+  #made: Promise<unknown> | undefined;
 
   constructor(engine: Engine) {
     this.#engine = engine;
@@ -49,18 +53,27 @@ export class SessionFiles {
   /** Writes what is outstanding. */
   async flush(): Promise<void> {
     this.#hurried = true;
+    this.#hurry?.();
     while (this.#writing) await this.#writing;
     this.#hurried = false;
   }
 
   async #drain(): Promise<void> {
-    await pause(0);
     for (let written = 0; this.#dirty.size > 0; written++) {
+      if (written % BURST === 0 && !this.#hurried) await this.#trail();
       const [requestId] = this.#dirty as Iterable<string> as [string];
       this.#dirty.delete(requestId);
       await this.#write(requestId);
-      if (written % BURST === BURST - 1 && !this.#hurried) await pause(PAUSE_MS);
     }
+  }
+
+  /** Waits a while, or until somebody is in a hurry. The process may end meanwhile: rows are what counts. */
+  async #trail(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#hurry = resolve;
+      setTimeout(resolve, TRAIL_MS).unref();
+    });
+    this.#hurry = undefined;
   }
 
   async #write(requestId: string): Promise<void> {
@@ -69,12 +82,13 @@ export class SessionFiles {
     if (request === undefined || path === undefined) return;
     try {
       const lines = await this.#linesOf(request);
-      await mkdir(this.#folder as string, { recursive: true, mode: 0o700 });
+      this.#made ??= mkdir(this.#folder as string, { recursive: true, mode: 0o700 });
+      await this.#made;
       await writeFile(`${path}.new`, lines.map((line) => `${JSON.stringify(line)}\n`).join(""), { mode: 0o600 });
-      await chmod(`${path}.new`, 0o600);
       await rename(`${path}.new`, path);
     } catch (error) {
       // The rows are what counts; the file is made again at the next news.
+      this.#made = undefined;
       if (this.#warned) return;
       this.#warned = true;
       process.emitWarning(`session files cannot be written: ${messageOf(error)}`, { type: "HerdSessionFileWarning" });

@@ -53,6 +53,7 @@ export class Committer {
   #pumping = false;
   #lazyTimer: NodeJS.Timeout | undefined;
   #fence: HerdError | undefined;
+  #abandoned = false;
   #barriers: { unit: Queued; release: () => void }[] = [];
 
   constructor(store: Store, sequence: number, options: CommitterOptions) {
@@ -127,6 +128,7 @@ export class Committer {
 
   /** Forgets everything that is not on disk, as the end of the process would. */
   abandon(): void {
+    this.#abandoned = true;
     clearTimeout(this.#lazyTimer);
     this.#queue = [];
     this.#overlay.clear();
@@ -152,6 +154,7 @@ export class Committer {
       let writing = this.#write(units);
       for (;;) {
         const error = await writing;
+        if (this.#abandoned) return;
         if (error) {
           await this.#recover(units, error);
           break;
