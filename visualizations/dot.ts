@@ -61,7 +61,10 @@ function drawState(chart: Chart, state: ChartState): string[] {
   if (state.kind !== "compound") return [`${quoted(state.path)} [id=${id}, label=<${box(chart, state)}>]`];
   const inner = statesIn(chart, state.path);
   const { line, fill } = colourOf(chart, state.path);
-  const style = state.parent === null ? "peripheries=0" : `peripheries=1, style="rounded,filled", color="${line}", fillcolor="${fill}"`;
+  const style =
+    state.parent === null
+      ? "peripheries=0"
+      : `peripheries=1, style="rounded,filled", color="${line}", fillcolor="${fill}"`;
   const title = listed(lines(chart, state, state.parent === null ? 26 : 18));
   return [
     `subgraph ${quoted(`cluster ${state.path}`)} {`,
@@ -148,7 +151,8 @@ function drawLegends(legends: readonly Legend[]): string {
   const columns: string[][] = [[], []];
   for (const legend of legends) {
     const [left = [], right = []] = columns;
-    (left.length < half ? left : right).push(...drawLegend(legend));
+    const rows = drawLegend(legend);
+    (right.length === 0 && left.length + rows.length <= half + 2 ? left : right).push(...rows);
   }
   const length = Math.max(...columns.map((column) => column.length));
   const cells = columns.map((column) => {
@@ -183,7 +187,7 @@ interface Face {
 /** Bold and slanted letters are wider than Graphviz reckons, so that some space follows them. */
 function font(words: string, { size, colour, weight }: Face): string {
   if (words === "") return "";
-  const slack = weight === undefined ? "" : "&#160;".repeat(Math.floor(words.length / 10));
+  const slack = weight === undefined ? "" : "&#160;".repeat(Math.ceil(words.length / 14));
   const content = weight === undefined ? escaped(words) : `<${weight}>${escaped(words)}</${weight}>`;
   return `<font point-size="${size}" color="${colour}">${content}${slack}</font>`;
 }
@@ -198,7 +202,10 @@ function row(content: string, attributes = ""): string {
 }
 
 function listed(contents: readonly string[]): string {
-  return table(contents.map((content) => row(content)), 'cellpadding="1"');
+  return table(
+    contents.map((content) => row(content)),
+    'cellpadding="1"',
+  );
 }
 
 function wrapped(sentence: string, width: number): string[] {

@@ -84,7 +84,9 @@ export function conditionOf({ guard, otherwise }: ChartTransition): string {
 /** What the world hears of it, in words: the facts, and children that come or go. */
 export function effectOf(actions: readonly ChartAction[]): string {
   const facts = actions.flatMap(({ fact }) => fact ?? []);
-  const children = actions.flatMap(({ does }) => (does === "spawnChild" ? "starts it" : does === "stopChild" ? "removes it" : []));
+  const children = actions.flatMap(({ does }) =>
+    does === "spawnChild" ? "starts it" : does === "stopChild" ? "removes it" : [],
+  );
   return [...(facts.length > 0 ? [`tells ${facts.join(" and ")}`] : []), ...children].join(", ");
 }
 

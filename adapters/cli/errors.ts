@@ -1,0 +1,40 @@
+import { CommanderError } from "commander";
+import { HerdError } from "../../runtime/index.ts";
+
+/** The exit codes of every command. Source: rules of the engine, chapter 8. */
+export const EXIT = { done: 0, refused: 1, usage: 2, store: 3, unhealthy: 4, fenced: 5 } as const;
+
+/** A command that cannot do what it was asked, through no fault of its own. `message` ends with what to do. */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode: number = EXIT.refused) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** What a command that threw says on stderr, if it has not said it yet, and its exit code. */
+export function failureOf(error: unknown): { message?: string; exitCode: number } {
+  // Commander has printed its message, or the help that was asked for.
+  if (error instanceof CommanderError) return { exitCode: error.exitCode === 0 ? EXIT.done : EXIT.usage };
+  if (error instanceof Refusal) return error;
+  if (error instanceof HerdError) return { message: error.message, exitCode: exitCodeOf(error) };
+  // An answer of the operating system or of the database explains itself; anything else is a fault of ours.
+  if (hasCode(error)) return { message: error.message, exitCode: codesOfStore[error.code] ?? EXIT.refused };
+  return { message: error instanceof Error ? (error.stack ?? error.message) : String(error), exitCode: EXIT.refused };
+}
+
+const codesOfStore: Record<string, number> = { ENOENT: EXIT.store, LEVEL_CORRUPTION: EXIT.unhealthy };
+
+function exitCodeOf({ reason }: HerdError): number {
+  if (reason === "store_locked") return EXIT.store;
+  if (reason === "store_damaged" || reason === "store_format") return EXIT.unhealthy;
+  return reason === "fenced" ? EXIT.fenced : EXIT.refused;
+}
+
+function hasCode(error: unknown): error is Error & { code: string } {
+  const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
+  return typeof code === "string" && !code.startsWith("ERR_");
+}
