@@ -21,6 +21,7 @@ const spawnWorker = definition.spawnChild("worker", { id: (args) => launched(arg
 export const supervisor = definition.createMachine({
   id: "supervisor",
   version: "1",
+  description: "An owner with its direct workers.",
   context: ({ input }) => ({ owner: input.owner }),
   initial: "attending",
   on: {

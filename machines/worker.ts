@@ -187,6 +187,7 @@ const dropAsking = { guard: "hasOpenAsk", actions: { type: "tellDropped", params
 const machine = definition.createMachine({
   id: "worker",
   version: "1",
+  description: "One task at a time, at most one open question, exactly one result.",
   context: ({ input }) => ({
     ...input,
     ask: null,

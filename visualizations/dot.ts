@@ -47,8 +47,12 @@ const palette: readonly Colour[] = [
   { line: "#a8324a", fill: "#fcebef" },
 ];
 
+const KEY = "How to read: what happens [when it is taken] tells what is stored in the same step.";
+
 /** From how many states an event must lead to the same one to be written instead of drawn. */
 const MANY = 4;
+/** How long a line of a description may be, in letters. */
+const LINE = 48;
 
 function colourOf(chart: Chart, path: string): Colour {
   const top = path.split(".")[0];
@@ -125,9 +129,10 @@ function lines(chart: Chart, state: ChartState, size: number): string[] {
   const told = effectOf(state.entry);
   return [
     font(nameOf(chart, state.path), { size, colour: line, weight: "b" }),
-    ...wrapped(state.description ?? "", 44).map((part) => font(part, { size: 11, colour: "#333333" })),
+    ...wrapped(state.description ?? "").map((part) => font(part, { size: 11, colour: "#333333" })),
     ...(told === "" ? [] : [font(told, { size: 10, colour: "#6a7482", weight: "i" })]),
-    ...(state.parent === null && inside.length > 0 ? [font("in every state:", { size: 11, colour: "#333333" })] : []),
+    ...(state.parent === null ? [font(KEY, { size: 10, colour: "#6a7482" })] : []),
+    ...(state.parent === null && inside.length > 0 ? [font("In every state:", { size: 11, colour: "#333333" })] : []),
     ...inside.map((transition) => text(chart, transition)),
   ];
 }
@@ -208,7 +213,9 @@ function listed(contents: readonly string[]): string {
   );
 }
 
-function wrapped(sentence: string, width: number): string[] {
+/** A sentence in lines of about the same length. */
+function wrapped(sentence: string): string[] {
+  const width = 4 + sentence.length / Math.ceil(sentence.length / LINE);
   const parts: string[] = [];
   for (const word of sentence.split(" ").filter(Boolean)) {
     const last = parts.at(-1);

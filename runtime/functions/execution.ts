@@ -187,6 +187,12 @@ export class Execution {
   /** Runs one command of the function's on its tree. */
   async command<T>(operation: string, body: Parameters<Engine["kernel"]["run"]>[1]): Promise<T> {
     await this.live();
+    return this.record(operation, body);
+  }
+
+  /** The same for what is done already: it is kept even while the herd closes. */
+  async record<T>(operation: string, body: Parameters<Engine["kernel"]["run"]>[1]): Promise<T> {
+    if (this.revoked) await this.live();
     this.#commands.running++;
     try {
       return (await this.engine.kernel.run(this.treeId, body, { operation })) as T;

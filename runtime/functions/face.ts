@@ -146,7 +146,7 @@ export function workerFace(execution: Execution): Worker {
       return execution.during("steps", async () => {
         const value = await attempt(execution, fn, options);
         const entry: StepEntry = { kind: "step", ...(value !== undefined && { value: jsonOf(name, value) }) };
-        await execution.command("step", (step) => {
+        await execution.record("step", (step) => {
           step.put(keys.journal(request.requestId, claim.key), entry);
           step.send(runId, { type: "activity", at: step.now });
         });

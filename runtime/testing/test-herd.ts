@@ -89,6 +89,13 @@ export async function createTestHerd(options: TestHerdOptions): Promise<TestHerd
 
   const idle = () => herd.engine.idle(() => clock.asleep);
 
+  /** Until idle, or for some turns of the event loop when a function executes on and on. */
+  async function shortly(): Promise<void> {
+    let quiet = false;
+    void idle().then(() => (quiet = true));
+    for (let turn = 0; turn < 50 && !quiet; turn++) await new Promise((resolve) => setImmediate(resolve));
+  }
+
   async function next<Item>(kind: "questions" | "results", items: readonly Item[]): Promise<Item> {
     if (items.length <= given[kind]) await idle();
     if (items.length <= given[kind]) throw new Error(await describe(kind));
@@ -129,13 +136,14 @@ export async function createTestHerd(options: TestHerdOptions): Promise<TestHerd
     clock: {
       now: () => new Date(clock.now()),
       async advance(by) {
-        await idle();
+        await shortly();
         clock.move(by);
         // What one tick sets off may be due itself by now.
         for (let round = 0; round < 3; round++) {
+          await shortly();
           await herd.tick();
-          await idle();
         }
+        await shortly();
       },
     },
     question: () => next("questions", questions),

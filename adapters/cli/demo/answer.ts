@@ -39,7 +39,8 @@ export function chooseFolders(answer: string, folders: readonly string[]): Choic
 
 /** A name as it has to be written in an answer, safe to show. */
 export function written(name: string): string {
-  return PLAIN.test(name) && !NOTHING.has(name.toLowerCase()) ? visible(name) : visible(JSON.stringify(name));
+  const plain = PLAIN.test(name) && visible(name) === name && !NOTHING.has(name.toLowerCase());
+  return plain ? name : visible(JSON.stringify(name));
 }
 
 /** The answer that leaves these folders out. */

@@ -1,0 +1,127 @@
+import { realpath, stat, access, constants } from "node:fs/promises";
+import { basename, dirname, join, relative, resolve, sep } from "node:path";
+import type { Command } from "commander";
+import { createHerd, type Question, type Result } from "../../../runtime/index.ts";
+import { censusAgents } from "../demo/agents.ts";
+import { answerFor, NONE } from "../demo/answer.ts";
+import type { Audience } from "../demo/audience.ts";
+import { commandLine } from "../demo/command-line.ts";
+import { conduct } from "../demo/conduct.ts";
+import { Person } from "../demo/person.ts";
+import { Pipe } from "../demo/pipe.ts";
+import { print, shownQuestion } from "../demo/showing.ts";
+import { generatedFolders } from "../demo/survey.ts";
+import { EXIT, Refusal } from "../errors.ts";
+import { exitCodeAfter, Interruption } from "../interruption.ts";
+import { visible } from "../terminal/text.ts";
+
+interface DemoOptions {
+  folder: string;
+  directory: string;
+  answer?: string;
+}
+
+/** How long counting may take to stop, in milliseconds; what it has not finished happens again. */
+const GRACE_MS = 2_000;
+
+const EXAMPLES = `
+In a terminal it shows the workers and asks you. Anywhere else it leaves the question waiting and says which command
+answers it. End it at any time, even with kill -9: run it again, and the same census goes on.
+
+Examples:
+  herd demo                        take a census of this folder
+  herd demo . --answer "dist"      answer its question, now or when it comes
+  herd demo . --answer none        leave nothing out`;
+
+export function addDemo(program: Command): void {
+  program
+    .command("demo")
+    .description("have workers take a census of a folder: files, lines and bytes by language")
+    .argument("[folder]", "the folder to count", ".")
+    .option("-d, --directory <directory>", "where the herd keeps its store", ".herd")
+    .option("-a, --answer <text>", `folders to leave out, or "${NONE}": the answer to its question`)
+    .addHelpText("after", EXAMPLES)
+    .action(async (folder: string, options: Omit<DemoOptions, "folder">) => {
+      process.exitCode = await demo({ folder, ...options });
+    });
+}
+
+/** Takes a census, or goes on with the one that is under way. @returns the exit code. */
+async function demo(options: DemoOptions): Promise<number> {
+  const store = await realPathOf(options.directory);
+  const folder = await countable(options.folder, store);
+  const suggest = async () => answerFor(await generatedFolders(folder, store));
+  const interruption = new Interruption();
+  const herd = await createHerd({ directory: options.directory, agents: censusAgents(store), waitForLockMs: 0 });
+  const audience: Audience = isTerminal() ? new Person(suggest) : new Pipe();
+  let end: Question | Result | "SIGINT" | "SIGTERM";
+  try {
+    end = await Promise.race([conduct(herd, folder, audience, answerIn(options)), interruption.signal]);
+  } finally {
+    audience.close();
+    await herd.close({ graceMs: GRACE_MS });
+    interruption.stop();
+  }
+  if (typeof end === "string") {
+    console.error(`Stopped by ${end}; nothing is lost. To go on: ${commandLine(options, undefined, process)}`);
+    return exitCodeAfter(end);
+  }
+  if ("status" in end) return end.status === "completed" ? EXIT.done : EXIT.refused;
+  await print(waiting(end, store, commandLine(options, await suggest(), process)));
+  return EXIT.done;
+}
+
+function isTerminal(): boolean {
+  return process.stdin.isTTY && process.stdout.isTTY && process.env["TERM"] !== "dumb";
+}
+
+/** An owner's answer is never blank; whoever gives a blank one has nothing to leave out. */
+function answerIn({ answer }: DemoOptions): string | undefined {
+  return answer?.trim() === "" ? NONE : answer;
+}
+
+function waiting(question: Question, store: string, command: string): string {
+  return [
+    `The worker "${question.label}" asks and waits (assignment ${question.requestId}):`,
+    "",
+    shownQuestion(question).replace(/^(?=.)/gm, "  "),
+    "",
+    `It waits in ${visible(store)}, without a process, until it is answered. The command that answers it:`,
+    "",
+    `  ${command}`,
+  ].join("\n");
+}
+
+/** The real path of the folder. @throws Refusal when it cannot be counted; nothing was created then. */
+async function countable(given: string, store: string): Promise<string> {
+  let folder: string;
+  try {
+    folder = await realpath(given);
+    if (!(await stat(folder)).isDirectory()) throw refused(given, "is not a folder");
+    await access(folder, constants.R_OK | constants.X_OK);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === "ENOENT") throw refused(given, "does not exist");
+    if (code === "EACCES" || code === "EPERM") throw refused(given, "cannot be read by this user");
+    throw error;
+  }
+  const below = relative(store, folder);
+  const isStore = below === "" || !(below === ".." || below.startsWith(`..${sep}`) || resolve(below) === below);
+  if (isStore) throw refused(given, "belongs to the herd's own store");
+  return folder;
+}
+
+function refused(folder: string, why: string): Refusal {
+  return new Refusal(`${visible(folder)} ${why}, so it cannot be counted. Next: name a folder, as in "herd demo src".`);
+}
+
+/** The real path that something has or would have, links on the way resolved. */
+async function realPathOf(path: string): Promise<string> {
+  const absolute = resolve(path);
+  try {
+    return await realpath(absolute);
+  } catch {
+    const parent = dirname(absolute);
+    return parent === absolute ? absolute : join(await realPathOf(parent), basename(absolute));
+  }
+}

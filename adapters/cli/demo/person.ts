@@ -1,0 +1,47 @@
+import type { Owner, Question, Result } from "../../../runtime/index.ts";
+import { LiveTree } from "../terminal/live.ts";
+import { Prompt } from "../terminal/prompt.ts";
+import type { Audience } from "./audience.ts";
+import type { CensusHerd } from "./conduct.ts";
+import { print, shownBeginning, shownQuestion, shownResult } from "./showing.ts";
+
+/** A person at a terminal: sees the workers live and is asked. */
+export class Person implements Audience {
+  readonly #suggest: () => Promise<string>;
+  readonly #prompt = new Prompt();
+  #tree: LiveTree | undefined;
+
+  /** @param suggest the answer that is taken when the person only presses Enter. */
+  constructor(suggest: () => Promise<string>) {
+    this.#suggest = suggest;
+  }
+
+  watch(herd: CensusHerd, owner: Owner<string>): void {
+    this.#tree = new LiveTree(herd, owner, process.stdout);
+  }
+
+  begin(...about: Parameters<Audience["begin"]>): void {
+    this.#tree?.above(shownBeginning(...about));
+  }
+
+  async ask(question: Question): Promise<string | undefined> {
+    await this.#tree?.pause();
+    const suggested = await this.#suggest();
+    await print(`\n${shownQuestion(question)}\n`);
+    const line = await this.#prompt.line(`Leave out [${suggested}]: `);
+    await print("");
+    this.#tree?.resume();
+    return line?.trim() === "" ? suggested : line;
+  }
+
+  async tell(result: Result): Promise<void> {
+    this.#tree?.close();
+    const { text, to } = shownResult(result);
+    await print(text, to);
+  }
+
+  close(): void {
+    this.#prompt.close();
+    this.#tree?.close();
+  }
+}

@@ -1,0 +1,20 @@
+import type { Audience } from "./audience.ts";
+import { print, shownBeginning, shownResult } from "./showing.ts";
+
+/** Without a terminal: the result goes to stdout, nobody answers, and the rest is said on stderr. */
+export class Pipe implements Audience {
+  watch(): void {}
+
+  begin(...about: Parameters<Audience["begin"]>): void {
+    console.error(shownBeginning(...about));
+  }
+
+  async ask(): Promise<undefined> {}
+
+  async tell(result: Parameters<Audience["tell"]>[0]): Promise<void> {
+    const { text, to } = shownResult(result);
+    await print(text, to);
+  }
+
+  close(): void {}
+}
