@@ -150,7 +150,7 @@ describe("a parent", () => {
     ["working.inTurn", undefined],
     ["working.betweenTurns", undefined],
     ["blocked.onChildren", undefined],
-    ["blocked.onOwner", "transition_pending"],
+    ["blocked.onOwner", "already_waiting"],
     ["blocked.onBackend", "transition_pending"],
     ["ready", "transition_pending"],
     ["settling.launching", "transition_pending"],

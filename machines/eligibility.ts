@@ -105,7 +105,7 @@ export const assignRules: readonly Rule[] = [
       ...STARTING,
       ...CLOSING,
     ],
-    when: ({ context }) => context.children.living + context.children.undelivered > 0,
+    when: ({ context: { children } }) => children.active + children.asking + children.undelivered > 0,
   },
 ];
 
@@ -182,10 +182,17 @@ export const delegateRules: readonly Rule[] = [
     when: ({ context }) => !context.delegates,
   },
   {
+    reason: "already_waiting",
+    message: "a question to the owner is waiting for its reply",
+    nextAction: "stop and wait for the reply",
+    in: ["blocked.onOwner"],
+    when: ({ context }) => context.ask !== null,
+  },
+  {
     reason: "transition_pending",
-    message: "the parent is launching, settling or closing",
+    message: "the parent is not at work: it is launching, settling, closing, held or without an assignment",
     nextAction: "try again once the parent is working",
-    in: [...STARTING, ...FINISHED, ...CLOSING, "ready", "blocked.onOwner", "blocked.onBackend"],
+    in: [...STARTING, ...FINISHED, ...CLOSING, "ready", "blocked.onBackend"],
   },
 ];
 

@@ -233,6 +233,12 @@ const machine = definition.createMachine({
         },
         settled: [dropAsking, ...settle],
         "children.awaited": { guard: "mustAwaitChildren", target: "#worker.blocked.onChildren" },
+        // The store takes this row but not the result: the evidence stays until the owner closes the worker.
+        "result.unpersisted": {
+          guard: "hasNoOpenAsk",
+          target: "settling.unpersisted",
+          actions: { type: "recordResultError", params: ({ event }) => event },
+        },
         // An open question comes first: its reply starts the next turn, which is then held.
         hold: {
           guard: "hasNoOpenAsk",
@@ -296,6 +302,10 @@ const machine = definition.createMachine({
               actions: ["countSteer", { type: "orderSteer", params: ({ event }) => event }],
             },
             settled: settle,
+            "result.unpersisted": {
+              target: "#worker.settling.unpersisted",
+              actions: { type: "recordResultError", params: ({ event }) => event },
+            },
           },
         },
         onBackend: {
@@ -348,10 +358,6 @@ const machine = definition.createMachine({
               { guard: "isReusable", target: "#worker.ready", actions: "clearAssignment" },
               { target: "#worker.closing", actions: "clearAssignment" },
             ],
-            "result.unpersisted": {
-              target: "unpersisted",
-              actions: { type: "recordResultError", params: ({ event }) => event },
-            },
             settled: { actions: { type: "tellDropped", params: { why: "settled" } } },
             // Its result is stored and stays on its way; only the worker goes.
             close: { target: "#worker.closing", actions: "clearAssignment" },

@@ -92,7 +92,9 @@ export class BackendDesk implements BackendHost {
       (step) => {
         const worker = step.worker(runId);
         if (worker === undefined) return false;
-        if (requestId !== undefined && worker.context.assignment?.requestId !== requestId) return false;
+        // That nothing executes it any more is true of every assignment it had.
+        const belongs = event.type === "gone" || requestId === undefined;
+        if (!belongs && worker.context.assignment?.requestId !== requestId) return false;
         const told = toWorkerEvent(event, step.now);
         if (!step.can(runId, told)) return false;
         step.send(runId, told);

@@ -8,7 +8,13 @@ var needed = manifest.engines.node.replace(/^[^0-9]*/, "");
 
 if (isOlder(process.versions.node, needed)) {
   console.error(
-    "herd needs Node " + needed + " or newer, and this is Node " + process.versions.node + " (" + process.execPath + ").",
+    "herd needs Node " +
+      needed +
+      " or newer, and this is Node " +
+      process.versions.node +
+      " (" +
+      process.execPath +
+      ").",
   );
   console.error("Next: install it from https://nodejs.org, or with your version manager, and run the command again.");
   process.exitCode = 2;

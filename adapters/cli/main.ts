@@ -1,12 +1,14 @@
 import { Command } from "commander";
 import { addDemo } from "./commands/demo.ts";
-import { failureOf } from "./errors.ts";
+import { EXIT, failureOf } from "./errors.ts";
 
 /**
  * Runs the `herd` command with these arguments and leaves its exit code in `process.exitCode`, so that everything
  * that is being written still gets out. Never throws.
  */
 export async function main(args: readonly string[], version: string): Promise<void> {
+  // Whoever read our output has left. What could not be shown stays undelivered, and is shown the next time.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => process.exit(EXIT.refused));
   try {
     await herdCommand(version).parseAsync(args, { from: "user" });
   } catch (error) {

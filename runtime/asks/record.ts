@@ -69,7 +69,7 @@ export function recordAnswered(engine: Engine, fact: Fact<"ask.answered">, worke
   if (worker.context.assignment?.deadline) resumeDeadline(step, requestId);
   step.after(() => {
     engine.functions.answered(worker.context.runId, answered);
-    engine.deliveries.withdrawn(ask.owner, requestId, ask.deliveryId);
+    engine.deliveries.withdrawn(ask);
     engine.sessions.mark(requestId);
   });
 }
@@ -80,5 +80,5 @@ export function recordAbandoned(engine: Engine, fact: Fact<"ask.abandoned">, ste
   if (ask === undefined) return;
   step.put(keys.ask(fact.askId), { ...ask, abandoned: fact.reason });
   step.del(keys.delivery(ask.owner, ask.deliveryId));
-  step.after(() => engine.deliveries.withdrawn(ask.owner, fact.requestId, ask.deliveryId));
+  step.after(() => engine.deliveries.withdrawn(ask));
 }

@@ -18,6 +18,8 @@ interface Waiter {
   tell(notice: Notice): void;
 }
 
+type Withdrawn = Pick<DeliveryRecord, "owner" | "requestId" | "deliveryId" | "askId">;
+
 export interface DeliveriesOptions {
   kernel: Kernel;
   events: Events;
@@ -39,6 +41,8 @@ export class Deliveries {
   readonly #waiters = new Map<string, Set<Waiter>>();
   /** Questions whose handler was called in this process. */
   readonly #handed = new Set<string>();
+  /** Open questions that were said to be unheard. */
+  readonly #unheard = new Set<string>();
   #warnedAt = -Infinity;
 
   constructor(options: DeliveriesOptions) {
@@ -81,8 +85,10 @@ export class Deliveries {
   /** Whether this owner may know of a delivery: it was handed to its receiver, or there is none to hand it to. */
   mayKnow(owner: string, deliveryId: string): boolean {
     if (this.#desks.get(owner)?.receiver?.onQuestion === undefined) return true;
-    const epoch = Number.parseInt(deliveryId.slice(0, 6), 36);
-    return epoch < this.#options.kernel.epoch || this.#handed.has(deliveryId);
+    if (this.#handed.has(deliveryId)) return true;
+    const { kernel } = this.#options;
+    const older = Number.parseInt(deliveryId.slice(0, 6), 36) < kernel.epoch;
+    return older || kernel.read(keys.delivery(owner, deliveryId)) === undefined;
   }
 
   /** The last delivery failure of a worker's, for the list. */
@@ -111,8 +117,9 @@ export class Deliveries {
   }
 
   /** A delivery is acknowledged, or its question answered or given up. */
-  withdrawn(owner: string, requestId: string, deliveryId: string): void {
+  withdrawn({ owner, requestId, deliveryId, askId }: Withdrawn): void {
     this.#handed.delete(deliveryId);
+    if (askId !== undefined) this.#unheard.delete(askId);
     this.#desks.get(owner)?.remove(deliveryId);
     this.tell(requestId, { type: "changed" });
   }
@@ -210,7 +217,8 @@ export class Deliveries {
 
   #warnUnheard(question: Question, waiters: ReadonlySet<Waiter>): void {
     if (this.#desks.get(treeIdOf(question.owner))?.receiver?.onQuestion !== undefined) return;
-    if ([...waiters].some((waiter) => waiter.hears)) return;
+    if ([...waiters].some((waiter) => waiter.hears) || this.#unheard.has(question.askId)) return;
+    this.#unheard.add(question.askId);
     const message =
       `Worker "${question.label}" asks ${JSON.stringify(question.question)} and nobody here hears it. Next: answer with ` +
       `herd.owner(${JSON.stringify(question.owner.id)}).reply({ askId: ${JSON.stringify(question.askId)}, message }), ` +

@@ -87,5 +87,5 @@ export function acknowledgeIn(engine: Engine, step: Step, delivery: DeliveryReco
       step.send(runId, { type: "result.acknowledged" });
     }
   }
-  engine.deliveries.withdrawn(owner, requestId, deliveryId);
+  engine.deliveries.withdrawn(delivery);
 }

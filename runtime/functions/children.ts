@@ -7,7 +7,7 @@ import { HerdError } from "../errors.ts";
 import type { AskRecord, DeliveryRecord, OutcomeRecord, RequestRecord } from "../kernel/records.ts";
 import { closeIn, dropUnread } from "../subagent/close.ts";
 import { descendants } from "../subagent/target.ts";
-import { keys } from "../store/keys.ts";
+import { keys, prefixed } from "../store/keys.ts";
 import type { Execution } from "./execution.ts";
 import type { AssignEntry } from "./journal.ts";
 
@@ -20,12 +20,15 @@ export class Children {
   /** Questions that a handler of this execution has in hand, or failed on. */
   readonly #handled = new Map<string, { error?: unknown }>();
 
+  #any = false;
+
   constructor(execution: Execution) {
     this.#execution = execution;
   }
 
   /** The handle of a child that was started under a journal key. */
   handle(key: string, entry: AssignEntry, onQuestion: QuestionHandler | undefined): Assignment {
+    this.#any = true;
     if (onQuestion) this.#handlers.set(entry.requestId, onQuestion);
     queueMicrotask(() => this.dispatch());
     return new ChildHandle(this.#execution, this, key, entry);
@@ -107,10 +110,20 @@ export class Children {
   async readAll(): Promise<void> {
     const { engine, treeId, runId } = this.#execution;
     const tree = await engine.kernel.tree(treeId);
-    if (tree.restingBelow(tree.paths.get(runId) ?? "") === 0) return;
-    await engine.kernel.run(treeId, (step) => dropUnread(engine, step, step.tree.paths.get(runId) ?? runId), {
-      operation: "settle",
-    });
+    if (!this.#any && tree.restingBelow(tree.paths.get(runId) ?? "") === 0) return;
+    // Also those of children that it closed before it read them.
+    const unread = await engine.kernel.range(prefixed(keys.delivery(runId, "")));
+    await engine.kernel.run(
+      treeId,
+      (step) => {
+        dropUnread(engine, step, step.tree.paths.get(runId) ?? runId);
+        for (const [, text] of unread) {
+          const delivery = JSON.parse(text) as DeliveryRecord;
+          if (delivery.kind === "result") acknowledgeIn(engine, step, delivery);
+        }
+      },
+      { operation: "settle" },
+    );
   }
 
   /** The function threw: nobody is left to answer or read its children. */

@@ -46,7 +46,9 @@ describe("what a function returns", () => {
   test("an empty result says that a worker's result is what it returns", async () => {
     const t = await createTestHerd({ agents: { it: agent(async () => undefined as never) } });
     await t.owner.assign({ agent: "it", task: "go" });
-    expect((await t.result()).error?.message).toBe("The worker's result was empty. A worker's result is what it returns.");
+    expect((await t.result()).error?.message).toBe(
+      "The worker's result was empty. A worker's result is what it returns.",
+    );
   });
 });
 
@@ -122,7 +124,12 @@ describe("concurrency", () => {
       gate.inside[i]?.leave("done");
     }
     await t.idle();
-    expect(gate.inside.slice(1).map(({ task }) => task).toSorted()).toEqual(["a", "b", "c"]);
+    expect(
+      gate.inside
+        .slice(1)
+        .map(({ task }) => task)
+        .toSorted(),
+    ).toEqual(["a", "b", "c"]);
     expect(t.owner.results).toHaveLength(3);
   });
 
@@ -213,7 +220,7 @@ describe("a run that ends the process again and again", () => {
       },
     });
     await t.owner.assign({ agent: "it", task: "go" });
-    for (wanted = 0; wanted < 7; ) {
+    for (wanted = 0; wanted < 7;) {
       await new Promise((resolve) => setTimeout(resolve, 5));
       wanted++;
       await t.crash();
@@ -228,7 +235,9 @@ describe("stopping the program", () => {
     let starts = 0;
     const run = async (_task: string, worker: Worker) => {
       if (++starts > 1) return "second start";
-      await new Promise((_resolve, reject) => worker.signal.addEventListener("abort", () => reject(worker.signal.reason as Error)));
+      await new Promise((_resolve, reject) =>
+        worker.signal.addEventListener("abort", () => reject(worker.signal.reason as Error)),
+      );
       return "never";
     };
     const first = await createTestHerd({ store, agents: { it: agent(run) } });
@@ -273,7 +282,9 @@ describe("stopping the program", () => {
   test("every later call is refused and says what to do", async () => {
     const t = await createTestHerd({ agents: { it: agent(async () => "x") } });
     await t.herd.close();
-    await expect(t.owner.assign({ agent: "it", task: "go" })).rejects.toThrow(/The herd is closed\. Next: open it again/);
+    await expect(t.owner.assign({ agent: "it", task: "go" })).rejects.toThrow(
+      /The herd is closed\. Next: open it again/,
+    );
     await t.herd.close();
   });
 });

@@ -43,7 +43,8 @@ export class ScriptedRun {
 
   /** The work is over, with a text or with an error. */
   settle(end: string | { code: string; message: string }): Promise<boolean> {
-    const outcome: Outcome = typeof end === "string" ? { status: "completed", text: end } : { status: "failed", error: end };
+    const outcome: Outcome =
+      typeof end === "string" ? { status: "completed", text: end } : { status: "failed", error: end };
     return this.#report({ type: "settled", outcome });
   }
 

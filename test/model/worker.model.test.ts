@@ -161,10 +161,8 @@ describe("on every way that a worker can go", () => {
     expect(endedAgain(everyWay, resultOf)).toEqual([]);
   });
 
-  test("an assignment ends once, with a result or closed; a result that could not be stored does not count", () => {
-    const stored = everyWay.map((edges) => edges.filter(({ event }) => event.type !== "result.unpersisted"));
-    expect(endedAgain(stored, endOf)).toEqual([]);
-    expect(endedAgain(everyWay, endOf)).toEqual(["settling.unpersisted: close"]);
+  test("an assignment ends once, with a result or closed", () => {
+    expect(endedAgain(everyWay, endOf)).toEqual([]);
   });
 
   test("an outcome that changes nothing is told as dropped, unless children hold it back", () => {

@@ -9,7 +9,7 @@ import { commandLine } from "../demo/command-line.ts";
 import { conduct } from "../demo/conduct.ts";
 import { Person } from "../demo/person.ts";
 import { Pipe } from "../demo/pipe.ts";
-import { print, shownQuestion } from "../demo/showing.ts";
+import { print } from "../demo/showing.ts";
 import { generatedFolders } from "../demo/survey.ts";
 import { EXIT, Refusal } from "../errors.ts";
 import { exitCodeAfter, Interruption } from "../interruption.ts";
@@ -53,22 +53,40 @@ async function demo(options: DemoOptions): Promise<number> {
   const suggest = async () => answerFor(await generatedFolders(folder, store));
   const interruption = new Interruption();
   const herd = await createHerd({ directory: options.directory, agents: censusAgents(store), waitForLockMs: 0 });
-  const audience: Audience = isTerminal() ? new Person(suggest) : new Pipe();
-  let end: Question | Result | "SIGINT" | "SIGTERM";
+  const audience = isTerminal() ? new Person(suggest) : new Pipe();
+  let end: Ending;
   try {
-    end = await Promise.race([conduct(herd, folder, audience, answerIn(options)), interruption.signal]);
+    const reached = await Promise.race([conduct(herd, folder, audience, answerIn(options)), interruption.signal]);
+    end = await endingOf(reached, options, { suggest, audience });
   } finally {
     audience.close();
     await herd.close({ graceMs: GRACE_MS });
     interruption.stop();
   }
-  if (typeof end === "string") {
-    console.error(`Stopped by ${end}; nothing is lost. To go on: ${commandLine(options, undefined, process)}`);
-    return exitCodeAfter(end);
+  // Only now the store is free for the command that is named.
+  if (end.text !== undefined) await print(end.text, end.to);
+  return end.exitCode;
+}
+
+/** What the command says last, and its exit code. */
+interface Ending {
+  exitCode: number;
+  text?: string;
+  to?: "stdout" | "stderr";
+}
+
+async function endingOf(
+  reached: Question | Result | "SIGINT" | "SIGTERM",
+  options: DemoOptions,
+  { suggest, audience }: { suggest: () => Promise<string>; audience: Audience },
+): Promise<Ending> {
+  if (typeof reached === "string") {
+    const text = `Stopped by ${reached}; nothing is lost. To go on: ${commandLine(options, undefined, process)}`;
+    return { exitCode: exitCodeAfter(reached), text, to: "stderr" };
   }
-  if ("status" in end) return end.status === "completed" ? EXIT.done : EXIT.refused;
-  await print(waiting(end, store, commandLine(options, await suggest(), process)));
-  return EXIT.done;
+  if ("status" in reached) return { exitCode: reached.status === "completed" ? EXIT.done : EXIT.refused };
+  const command = commandLine(options, await suggest(), process);
+  return { exitCode: EXIT.done, text: audience.waiting(reached, command) };
 }
 
 function isTerminal(): boolean {
@@ -78,18 +96,6 @@ function isTerminal(): boolean {
 /** An owner's answer is never blank; whoever gives a blank one has nothing to leave out. */
 function answerIn({ answer }: DemoOptions): string | undefined {
   return answer?.trim() === "" ? NONE : answer;
-}
-
-function waiting(question: Question, store: string, command: string): string {
-  return [
-    `The worker "${question.label}" asks and waits (assignment ${question.requestId}):`,
-    "",
-    shownQuestion(question).replace(/^(?=.)/gm, "  "),
-    "",
-    `It waits in ${visible(store)}, without a process, until it is answered. The command that answers it:`,
-    "",
-    `  ${command}`,
-  ].join("\n");
 }
 
 /** The real path of the folder. @throws Refusal when it cannot be counted; nothing was created then. */

@@ -6,6 +6,7 @@ import { questionAbout } from "./question.ts";
 import { reportOf, type Failure, type Report } from "./report.ts";
 import { survey, type Survey } from "./survey.ts";
 import { foldersIn } from "./walk.ts";
+import { countOf } from "./words.ts";
 
 /**
  * The agents of `herd demo`: `census` looks at a folder, asks its owner what to leave out, has a `counter` count each
@@ -77,11 +78,14 @@ function partsOf(root: string, { folders }: Survey, { leaveOut }: Choice): Part[
 /** Has every part counted by a child and adds up what they find. A child that fails takes nothing else down. */
 async function delegate(parts: readonly Part[], worker: Worker): Promise<{ count: Count; failed: Failure[] }> {
   let done = 0;
+  const report = () => worker.report(`${done} of ${parts.length} parts counted`);
+  report();
   const results = await Promise.all(
     parts.map(async (part) => {
       const child = await assignCounter(part, worker);
       const result = await child.result();
-      worker.report(`${++done} of ${parts.length} parts counted`);
+      done++;
+      report();
       return { part, ...result };
     }),
   );
@@ -109,7 +113,7 @@ async function counter(part: Part, worker: Worker, store: string): Promise<Count
       root: part.root,
       leaveOut: new Set([store, ...part.leaveOut.map((folder) => join(part.root, folder))]),
       signal: worker.signal,
-      progress: (files) => worker.report(`${name}: ${files} files`),
+      progress: (files) => worker.report(`${name}: ${countOf(files, "file")}`),
     }),
   );
 }

@@ -10,5 +10,7 @@ export interface Audience {
   ask(question: Question): Promise<string | undefined>;
   /** Shows the result; resolves when it is out. */
   tell(result: Result): Promise<void>;
+  /** What to say of a question that stays open, with the command that answers it. */
+  waiting(question: Question, command: string): string;
   close(): void;
 }

@@ -32,6 +32,7 @@ const endings: Record<string, string> = {
   GLSL: "glsl vert frag",
   Go: "go",
   GraphQL: "graphql gql",
+  Graphviz: "dot gv",
   Groovy: "groovy gradle",
   Haskell: "hs lhs",
   HTML: "html htm xhtml",
@@ -47,6 +48,7 @@ const endings: Record<string, string> = {
   Lua: "lua",
   Makefile: "mk mak",
   Markdown: "md markdown mdx",
+  Mermaid: "mmd mermaid",
   Nim: "nim",
   Nix: "nix",
   "Objective-C": "m mm",
@@ -55,7 +57,6 @@ const endings: Record<string, string> = {
   Perl: "pl pm t",
   PHP: "php phtml",
   PowerShell: "ps1 psm1 psd1",
-  Prolog: "pro",
   "Protocol Buffers": "proto",
   Python: "py pyi pyw pyx",
   R: "r rmd",
@@ -102,7 +103,7 @@ const names: Record<string, string> = {
   Python: "sconstruct sconscript",
   Ruby: "gemfile rakefile podfile vagrantfile brewfile",
   Shell: ".bashrc .bash_profile .profile .zshrc .envrc",
-  Starlark: "build build.bazel workspace",
+  Starlark: "build.bazel",
   Text: "license licence copying notice authors readme changelog todo",
   TOML: "cargo.lock poetry.lock",
   YAML: ".clang-format .clang-tidy",
@@ -121,5 +122,7 @@ export function languageOf(fileName: string): string {
 }
 
 function inverted(table: Record<string, string>): Map<string, string> {
-  return new Map(Object.entries(table).flatMap(([language, words]) => words.split(" ").map((word) => [word, language])));
+  return new Map(
+    Object.entries(table).flatMap(([language, words]) => words.split(" ").map((word) => [word, language])),
+  );
 }

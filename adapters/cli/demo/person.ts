@@ -3,7 +3,7 @@ import { LiveTree } from "../terminal/live.ts";
 import { Prompt } from "../terminal/prompt.ts";
 import type { Audience } from "./audience.ts";
 import type { CensusHerd } from "./conduct.ts";
-import { print, shownBeginning, shownQuestion, shownResult } from "./showing.ts";
+import { print, shownBeginning, shownQuestion, shownResult, shownWaiting } from "./showing.ts";
 
 /** A person at a terminal: sees the workers live and is asked. */
 export class Person implements Audience {
@@ -38,6 +38,11 @@ export class Person implements Audience {
     this.#tree?.close();
     const { text, to } = shownResult(result);
     await print(text, to);
+  }
+
+  /** The person has just read the question. */
+  waiting(...about: Parameters<Audience["waiting"]>): string {
+    return shownWaiting(...about);
   }
 
   close(): void {

@@ -58,7 +58,6 @@ function totalOf(tallies: readonly Tally[]): Tally {
 }
 
 function tableOf(data: Omit<Report, "table">, survey: Survey): string {
-  const row = (name: string, { files, lines, bytes }: Tally) => [name, ...[files, lines, bytes].map(numberOf)];
   const rows = [
     ["language", "files", "lines", "bytes"],
     ...data.languages.map(({ language, ...tally }) => row(language, tally)),
@@ -73,8 +72,14 @@ function tableOf(data: Omit<Report, "table">, survey: Survey): string {
   ].join("\n");
 }
 
+function row(name: string, { files, lines, bytes }: Tally): string[] {
+  return [name, ...[files, lines, bytes].map(numberOf)];
+}
+
 function remarks({ leftOut, unknown, unreadable, failed }: Omit<Report, "table">, survey: Survey): string[] {
-  const lines = [`Left out: ${leftOut.length === 0 ? "nothing" : leftOut.map((name) => sized(name, survey)).join(", ")}.`];
+  const lines = [
+    `Left out: ${leftOut.length === 0 ? "nothing" : leftOut.map((name) => sized(name, survey)).join(", ")}.`,
+  ];
   if (unknown.length > 0) lines.push(`No such folder, so not left out: ${unknown.map(written).join(", ")}.`);
   if (unreadable.count > 0) {
     const named = unreadable.paths.slice(0, NAMED).map(written);

@@ -8,6 +8,16 @@ export function shownQuestion({ question, files }: Question): string {
   return [visibleLines(question), ...(evidence.length > 0 ? [`Evidence: ${evidence.join(", ")}.`] : [])].join("\n");
 }
 
+/** Who asks what, for somebody who did not see it being asked. */
+export function shownAsking(question: Question): string {
+  return `The worker "${question.label}" asks:\n\n${shownQuestion(question).replace(/^(?=.)/gm, "  ")}`;
+}
+
+/** What to do about a question that stays open. */
+export function shownWaiting({ requestId }: Question, command: string): string {
+  return `It waits for the answer without a process (assignment ${requestId}). The command that answers:\n\n  ${command}`;
+}
+
 /** How an assignment goes on or begins, in one line. */
 export function shownBeginning(folder: string, requestId: string, how: "begins" | "goes on"): string {
   return `The census of ${visible(folder)} ${how} (assignment ${requestId}).`;

@@ -27,7 +27,8 @@ const generated = new Map(
     "build output": "dist build out target obj _build bazel-bin bazel-out .output storybook-static",
     "installed packages": "node_modules bower_components jspm_packages vendor Pods Carthage deps",
     "Python environment": ".venv venv site-packages .eggs",
-    cache: ".cache .turbo .parcel-cache .gradle .terraform __pycache__ .mypy_cache .pytest_cache .ruff_cache .tox .nox .npm .yarn .pnpm-store .sass-cache",
+    cache:
+      ".cache .turbo .parcel-cache .gradle .terraform __pycache__ .mypy_cache .pytest_cache .ruff_cache .tox .nox .npm .yarn .pnpm-store .sass-cache",
     "framework output": ".next .nuxt .svelte-kit .angular .astro .docusaurus .expo DerivedData .dart_tool",
     "test coverage": "coverage htmlcov .nyc_output",
     "a herd's store": ".herd",

@@ -15,7 +15,10 @@ interface Line {
   says: string;
 }
 
-/** The workers as a tree, one line each: label, state, and what it asks or does. Never wider or higher than allowed. */
+/**
+ * The workers as a tree, one line each: label, state, and what it asks or does. Children that wait for a free place
+ * are one line together. Never wider or higher than allowed.
+ */
 export function renderTree(workers: readonly WorkerRow[], { columns, rows, notes }: TreeOptions): string[] {
   const lines = treeLines(workers, notes);
   const shown = lines.length > rows - 1 ? lines.slice(0, Math.max(1, rows - 2)) : lines;
@@ -27,26 +30,30 @@ export function renderTree(workers: readonly WorkerRow[], { columns, rows, notes
 }
 
 function treeLines(workers: readonly WorkerRow[], notes: ReadonlyMap<string, string>): Line[] {
-  const lines: Line[] = [];
   const below = (parent: string | undefined) => workers.filter((worker) => worker.parentLabel === parent);
-  for (const worker of below(undefined)) {
-    lines.push(lineOf(worker, "", notes));
-    const children = below(worker.label);
-    for (const [index, child] of children.entries()) {
-      lines.push(lineOf(child, index === children.length - 1 ? "└─ " : "├─ ", notes));
-    }
-  }
-  return lines;
+  return below(undefined).flatMap((worker) => {
+    const [queued, others] = parted(below(worker.label), (child) => child.queued === true);
+    const children = others.map((child) => lineOf(child, notes));
+    if (queued.length > 0) children.push({ label: `${queued.length} more`, state: "queued", says: "" });
+    return [lineOf(worker, notes), ...children.map((line, index) => branched(line, index === children.length - 1))];
+  });
 }
 
-function lineOf(worker: WorkerRow, branch: string, notes: ReadonlyMap<string, string>): Line {
-  return { label: branch + visible(worker.label), state: worker.state, says: visible(saysOf(worker, notes)) };
+function branched(line: Line, isLast: boolean): Line {
+  return { ...line, label: `${isLast ? "└─" : "├─"} ${line.label}` };
+}
+
+function parted<T>(items: readonly T[], isFirst: (item: T) => boolean): [T[], T[]] {
+  return [items.filter((item) => isFirst(item)), items.filter((item) => !isFirst(item))];
+}
+
+function lineOf(worker: WorkerRow, notes: ReadonlyMap<string, string>): Line {
+  return { label: visible(worker.label), state: worker.state, says: visible(saysOf(worker, notes)) };
 }
 
 function saysOf(worker: WorkerRow, notes: ReadonlyMap<string, string>): string {
   if (worker.question) return `asks: ${worker.question.question.split("\n")[0]}`;
   if (worker.diagnostic) return worker.diagnostic;
-  if (worker.queued) return "waits for its turn";
   return notes.get(worker.activeRequestId ?? "") ?? "";
 }
 
