@@ -59,7 +59,7 @@ export class Engine implements HandleSource {
   readonly #requests = new Map<string, RequestRecord>();
   readonly #gone = new Map<string, (() => void)[]>();
   readonly #quiet = new Set<() => void>();
-  #deliveryCount = 0;
+  #numbers = 0;
 
   constructor({ store, options, clock, cwd, backends, backendOf }: EngineOptions) {
     this.options = options;
@@ -86,7 +86,7 @@ export class Engine implements HandleSource {
       events: this.events,
       request: (requestId) => this.request(requestId),
       question: (ask, request, attempt) => this.question(ask, request, attempt),
-      acknowledge: (delivery) => void acknowledge(this, delivery),
+      acknowledge: (delivery) => this.kernel.inBackground(acknowledge(this, delivery)),
       quiet: () => this.quieter(),
     });
     this.functions = new Functions(this);
@@ -128,10 +128,10 @@ export class Engine implements HandleSource {
     return Math.max(lastActivityAt, this.functions.execution(runId)?.lastReportAt ?? 0);
   }
 
-  /** Unique in this store, and in the order of the calls. */
-  newDeliveryId(): string {
+  /** Unique in this store, and in the order of the calls: the id of a delivery, the place of an order. */
+  newNumber(): string {
     const epoch = this.kernel.epoch.toString(36).padStart(6, "0");
-    return `${epoch}${(++this.#deliveryCount).toString(36).padStart(9, "0")}`;
+    return `${epoch}${(++this.#numbers).toString(36).padStart(9, "0")}`;
   }
 
   /** Whom a worker's deliveries are addressed to: its parent's run, or the tree's owner. */
@@ -205,12 +205,16 @@ export class Engine implements HandleSource {
   }
 
   async status(request: RequestRecord): Promise<AssignmentStatus> {
-    await this.kernel.settled();
+    const { live, unknown } = await this.kernel.run(
+      request.tree,
+      ({ tree }) => ({
+        live: tree.worker(request.runId),
+        unknown: tree.unknown.find((row) => row.path === request.path),
+      }),
+      { operation: "status", owner: request.owner },
+    );
     const result = this.endedResult(request);
     const question = result ? undefined : await this.openQuestion(request);
-    const tree = await this.kernel.tree(request.tree, request.owner);
-    const live = tree.worker(request.runId);
-    const unknown = tree.unknown.find((row) => row.path === request.path);
     const { requestId, label, agent, metadata } = request;
     return {
       requestId,
@@ -230,10 +234,14 @@ export class Engine implements HandleSource {
     if (request.parentRunId !== undefined || this.deliveries.hasResultReceiver(request)) return;
     const outcome = this.kernel.committed<OutcomeRecord>(keys.outcome(request.requestId));
     const delivery = outcome && this.#openDelivery(request, outcome);
-    if (delivery) void acknowledge(this, delivery);
+    if (delivery) this.kernel.inBackground(acknowledge(this, delivery));
   }
 
   wait: HandleSource["wait"] = (requestId, waiter) => this.deliveries.wait(requestId, waiter);
+
+  ready(): Promise<void> {
+    return this.kernel.ready();
+  }
 
   noteOpen(question: Question): void {
     this.deliveries.noteOpen(question);

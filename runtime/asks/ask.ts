@@ -3,7 +3,7 @@ import { rules, whyNot, type Rule } from "../../machines/eligibility.ts";
 import type { Evidence } from "../../machines/vocabulary.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError } from "../errors.ts";
-import { readEvidence } from "../evidence/evidence.ts";
+import { noEvidence, readEvidence } from "../evidence/evidence.ts";
 import { FUNCTIONS } from "../functions/functions.ts";
 import type { Step } from "../kernel/step.ts";
 import { parseRequest } from "../request.ts";
@@ -37,23 +37,29 @@ export async function askOwner(
   const { question, files = [] } = parseRequest("ask_owner", AskOwnerInput, call.request);
   const { treeId, runId, calls, journalKey } = call;
   if (treeId === undefined) throw refused(rules.askOwner[1] as Rule, { runId });
-  const tree = await engine.kernel.tree(treeId);
-  const worker = tree.worker(runId);
-  const rule = worker && whyNot(rules.askOwner, askView(worker, calls));
-  if (rule && files.length > 0) {
-    await engine.kernel.settled();
-    throw refused(rule, { runId });
-  }
-  const evidence = await readEvidence(files, {
-    cwd: worker?.context.cwd ?? engine.cwd,
-    text: question,
-    operation: "ask_owner",
-  });
+  const reading = { cwd: engine.cwd, text: question, operation: "ask_owner" };
+  const evidence = files.length === 0 ? noEvidence(reading) : await readFiles(engine, call, files, reading);
   return engine.kernel.run(
     treeId,
     (step) => openAsk(step, { runId, question, files: evidence, calls, ...(journalKey && { journalKey }) }),
     { operation: "ask_owner" },
   );
+}
+
+/** Eligibility comes before the files: a worker that may not ask hears why, whatever it attached. */
+async function readFiles(
+  engine: Engine,
+  { treeId = "", runId, calls }: AskOwnerCall,
+  files: readonly string[],
+  reading: Parameters<typeof readEvidence>[1],
+): Promise<Evidence[]> {
+  const worker = (await engine.kernel.tree(treeId)).worker(runId);
+  const rule = worker && whyNot(rules.askOwner, askView(worker, calls));
+  if (rule) {
+    await engine.kernel.settled();
+    throw refused(rule, { runId });
+  }
+  return readEvidence(files, { ...reading, cwd: worker?.context.cwd ?? reading.cwd });
 }
 
 /** Asks inside a step, or throws the reason why not. */

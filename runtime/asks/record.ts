@@ -15,7 +15,7 @@ interface Teller {
 export function recordAsked(engine: Engine, fact: Fact<"ask.opened">, worker: Teller, step: Step): void {
   const { askId, requestId, question, files, at, journalKey } = fact;
   const owner = engine.ownerKey(step.tree, worker.path);
-  const deliveryId = engine.newDeliveryId();
+  const deliveryId = engine.newNumber();
   const ask: AskRecord = {
     askId,
     requestId,

@@ -2,7 +2,7 @@ import { rules, whyNot } from "../../machines/eligibility.ts";
 import type { Json } from "../../machines/vocabulary.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError, invalidRequest } from "../errors.ts";
-import { readEvidence } from "../evidence/evidence.ts";
+import { noEvidence, readEvidence } from "../evidence/evidence.ts";
 import { idFrom } from "../ids.ts";
 import type { AskRecord, CallerIdRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
@@ -44,7 +44,8 @@ export async function reply(engine: Engine, command: ReplyCommand): Promise<Repl
   const request = named && engine.request(named.requestId);
   const treeId = request?.tree ?? command.treeId;
   if (treeId === undefined) throw notFound(operation, command.askId ?? command.label ?? "");
-  const evidence = await readEvidence(files, { cwd, text: message, operation });
+  const reading = { cwd, text: message, operation };
+  const evidence = files.length === 0 ? noEvidence(reading) : await readEvidence(files, reading);
   return engine.kernel.run(
     treeId,
     (step) => {

@@ -66,7 +66,7 @@ export class Deliveries {
     if (desk.receiver && !replace) throw receiverExists(`owner "${owner.id}"`, "{ replace: true }");
     desk.clear();
     desk.receiver = receiver;
-    void this.#load(treeId, desk);
+    this.#options.kernel.inBackground(this.#load(treeId, desk));
     return () => {
       if (desk.receiver === receiver) desk.clear();
     };
@@ -190,6 +190,7 @@ export class Deliveries {
   async #hand(receiver: Receiver, delivery: DeliveryRecord, attempts: number): Promise<boolean> {
     const { kernel } = this.#options;
     const { deliveryId, requestId, owner } = delivery;
+    await kernel.ready();
     if (kernel.read(keys.delivery(owner, deliveryId)) === undefined) return false;
     const request = this.#options.request(requestId);
     if (request === undefined) return false;

@@ -14,6 +14,8 @@ export interface HandleSource {
   /** The handle gave the result away: acknowledges it unless somebody else does. */
   returned(request: RequestRecord): void;
   wait(requestId: string, waiter: { hears: boolean; tell(notice: Notice): void }): () => void;
+  /** Resolves when the store can be read. */
+  ready(): Promise<void>;
   /** A question is open while somebody waits for the result alone. */
   noteOpen(question: Question): void;
 }
@@ -99,6 +101,7 @@ export class Handle implements Assignment {
     try {
       for (;;) {
         changed = false;
+        await this.#source.ready();
         const found = await look(told);
         if (found !== undefined) return found;
         told = undefined;

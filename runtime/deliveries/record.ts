@@ -35,7 +35,7 @@ function storeOutcome(engine: Engine, ended: OutcomeRecord, worker: Teller, step
   let delivery: DeliveryRecord | undefined;
   if (deliver) {
     delivery = {
-      deliveryId: engine.newDeliveryId(),
+      deliveryId: engine.newNumber(),
       kind: "result",
       requestId,
       runId: worker.context.runId,

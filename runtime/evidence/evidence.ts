@@ -53,6 +53,19 @@ export async function readEvidence(files: readonly string[], options: EvidenceOp
 }
 
 /**
+ * The evidence of a message without files: none, if the text itself fits. Synchronous, so that commands without
+ * files run in the order of their calls.
+ * @throws HerdError `invalid_request` with the bytes and the limit.
+ */
+export function noEvidence({ text, operation, payloadLimit = PAYLOAD_LIMIT }: EvidenceOptions): Evidence[] {
+  // UTF-8 takes at most three bytes a UTF-16 unit.
+  if (text.length * 3 > payloadLimit && Buffer.byteLength(text) > payloadLimit) {
+    throw tooLarge(operation, Buffer.byteLength(text), payloadLimit);
+  }
+  return [];
+}
+
+/**
  * The message a model reads: the bare text without files, else one section a file and the text last. Paths are
  * JSON-quoted, so that no file name can forge a section.
  */

@@ -148,15 +148,18 @@ export function nearest(name: string, names: readonly string[]): string | undefi
   return best?.name;
 }
 
+/** Letters to insert, delete, replace or swap with their neighbour. */
 function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  const rows = [Array.from({ length: b.length + 1 }, (_, index) => index)];
   for (let i = 1; i <= a.length; i++) {
-    const next = [i];
+    const [before, row] = [rows[i - 1] as number[], [i]];
+    rows.push(row);
     for (let j = 1; j <= b.length; j++) {
-      const substitution = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(substitution, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+      const replaced = (before[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swap = swapped ? (rows[i - 2]?.[j - 2] as number) + 1 : Infinity;
+      row.push(Math.min(replaced, swap, (before[j] as number) + 1, (row[j - 1] as number) + 1));
     }
-    row = next;
   }
-  return row[b.length] as number;
+  return rows[a.length]?.[b.length] as number;
 }

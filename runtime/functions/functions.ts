@@ -14,10 +14,14 @@ import type { StopReason } from "./worker.ts";
 export const FUNCTIONS = "functions";
 
 const RUN = "run";
+/** Orders looked at together when a store is opened. */
+const AT_ONCE = 200;
 
 /** What a run's order remembers over ends of the process. */
 interface RunOrder extends OrderRecord {
   agent: string;
+  /** Orders by when they were given: runs that wait for a place start in this order. */
+  since: string;
   /** Ends of the process in a row while this run executed, and how far its journal was at the first. */
   restarts: number;
   progress: number;
@@ -130,6 +134,7 @@ export class Functions {
       path,
       runId: context.runId,
       agent: context.agent,
+      since: this.#engine.newNumber(),
       restarts: 0,
       progress: 0,
     };
@@ -144,11 +149,11 @@ export class Functions {
   /** Goes on with the runs that were executing when the store was last closed or the process ended. */
   async resume(orders: readonly OrderRecord[]): Promise<void> {
     const crashed = !this.#engine.kernel.cleanBefore;
-    for (const order of orders as readonly RunOrder[]) {
-      const tree = await this.#engine.kernel.tree(order.tree);
-      if (tree.worker(order.runId) === undefined && tree.unknown.some((row) => row.path === order.path)) continue;
-      const lost = crashed && (await this.#countRestart(order));
-      if (!lost) this.#go(order.tree, order.runId, order.agent);
+    const inOrder = (orders as RunOrder[]).toSorted((a, b) => (a.since < b.since ? -1 : 1));
+    for (let at = 0; at < inOrder.length; at += AT_ONCE) {
+      const some = inOrder.slice(at, at + AT_ONCE);
+      const lost = await Promise.all(some.map(async (order) => crashed && (await this.#countRestart(order))));
+      for (const [index, order] of some.entries()) if (!lost[index]) this.#go(order.tree, order.runId, order.agent);
     }
   }
 
@@ -248,6 +253,8 @@ export class Functions {
 
   /** Counts ends of the process without progress. @returns true when the run was given up. */
   async #countRestart(order: RunOrder): Promise<boolean> {
+    const tree = await this.#engine.kernel.tree(order.tree);
+    if (tree.unknown.some((row) => row.path === order.path)) return true;
     const { engine, progress } = await Execution.progressOf(this.#engine, order);
     const restarts = progress > order.progress ? 1 : order.restarts + 1;
     if (restarts >= engine.options.restarts) {

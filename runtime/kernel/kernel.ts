@@ -1,4 +1,4 @@
-import { HerdError, internalFailure } from "../errors.ts";
+import { HerdError, internalFailure, messageOf } from "../errors.ts";
 import { Committer, type CommitterOptions } from "../store/committer.ts";
 import { keys, prefixed } from "../store/keys.ts";
 import { readSequence, sequenceOperation } from "../store/sequence.ts";
@@ -44,6 +44,7 @@ export class Kernel {
   #committer!: Committer;
   #step: Step | undefined;
   #epoch = 0;
+  #ended = false;
 
   constructor(store: Store, options: KernelOptions) {
     this.store = store;
@@ -103,13 +104,20 @@ export class Kernel {
 
   /** Rows on disk, after everything queued before the call. */
   async range(bounds: Range): Promise<Row[]> {
-    await this.#committer.settled();
+    await this.settled();
     return this.store.range(bounds);
   }
 
   /** Resolves when everything queued so far is on disk: refusals and lists wait for it. */
-  settled(): Promise<void> {
-    return this.#committer.settled();
+  async settled(): Promise<void> {
+    await this.#committer.settled();
+    await this.ready();
+  }
+
+  /** Resolves when the store can be read: it cannot while a failed batch is being recovered. */
+  async ready(): Promise<void> {
+    await this.#committer.recovery;
+    if (this.fence) throw this.fence;
   }
 
   get idle(): boolean {
@@ -138,6 +146,7 @@ export class Kernel {
    */
   async run<T>(treeId: string, body: (step: Step) => T, options: StepOptions): Promise<T> {
     this.#committer.admit();
+    if (this.#committer.recovery) await this.ready();
     let tree = this.#trees.get(treeId);
     if (tree === undefined) {
       tree = await this.#activate(treeId, options.owner ?? { id: "" });
@@ -184,6 +193,14 @@ export class Kernel {
     });
   }
 
+  /** For work that nobody waits for: it may end with the herd, anything else is one process warning. */
+  inBackground(work: Promise<unknown>): void {
+    work.catch((error: unknown) => {
+      if (this.#ended || this.fence) return;
+      process.emitWarning(`background work failed: ${messageOf(error)}`, { type: "HerdBackgroundWarning" });
+    });
+  }
+
   /** Writes rows that belong to no tree. */
   write(operations: Operation[]): Promise<void> {
     this.#committer.admit();
@@ -216,6 +233,7 @@ export class Kernel {
 
   /** Writes what is queued, notes that this was no crash, and releases the store. */
   async close(): Promise<void> {
+    this.#ended = true;
     if (!this.#options.passive && !this.fence) {
       this.#committer.submit({
         operations: [{ type: "put", key: keys.meta("clean"), value: String(this.#epoch) }],
@@ -230,6 +248,7 @@ export class Kernel {
 
   /** Drops everything in memory as the end of the process would; what is not on disk is gone. */
   async abandon(): Promise<void> {
+    this.#ended = true;
     this.#committer.abandon();
     this.#trees.clear();
     await this.store.close();
@@ -243,8 +262,9 @@ export class Kernel {
   #take<T>(step: Step, body: (step: Step) => T): T {
     this.#step = step;
     try {
-      if (!step.tree.written.has("")) step.touchRoot();
       const value = body(step);
+      // The first command of a new owner brings its root along.
+      if (step.dirty && !step.tree.written.has("")) step.touchRoot();
       step.settle(this.#options.record);
       step.capture();
       this.#options.captured(step);
@@ -264,7 +284,7 @@ export class Kernel {
   }
 
   async #readTree(treeId: string, owner: OwnerRef): Promise<Tree> {
-    if (this.#stale.delete(treeId)) await this.#committer.settled();
+    if (this.#stale.delete(treeId)) await this.settled();
     const rows = await this.store.range(prefixed(keys.actor(treeId, "")));
     const tree: Tree = new Tree(treeId, owner, rows, (event) => {
       // While the tree is being built no step runs, and there is no tree to compare with.

@@ -32,6 +32,8 @@ export interface CommitterOptions {
 
 interface Queued extends Unit {
   bytes: number;
+  /** On disk or undone. */
+  done: boolean;
 }
 
 /**
@@ -54,6 +56,7 @@ export class Committer {
   #lazyTimer: NodeJS.Timeout | undefined;
   #fence: HerdError | undefined;
   #abandoned = false;
+  #recovery: Promise<void> | undefined;
   #barriers: { unit: Queued; release: () => void }[] = [];
 
   constructor(store: Store, sequence: number, options: CommitterOptions) {
@@ -69,6 +72,7 @@ export class Committer {
 
   /** The value that a command sees: queued writes first, then what is on disk. */
   get(key: string): string | undefined {
+    if (this.#fence) throw this.#fence;
     const over = this.#overlay.get(key);
     return over ? over.value : this.#store.get(key);
   }
@@ -92,7 +96,7 @@ export class Committer {
     for (const operation of unit.operations) {
       bytes += operation.key.length + (operation.type === "put" ? operation.value.length : 0);
     }
-    const queued: Queued = Object.assign(unit, { bytes });
+    const queued: Queued = Object.assign(unit, { bytes, done: false });
     for (const operation of unit.operations) {
       this.#overlay.set(operation.key, {
         value: operation.type === "put" ? operation.value : undefined,
@@ -113,12 +117,17 @@ export class Committer {
 
   /** Resolves when everything that was queued before the call is on disk or undone. */
   settled(): Promise<void> {
-    const last = this.#queue.at(-1) ?? this.#writing.at(-1);
+    const last = this.#queue.at(-1) ?? this.#writing.findLast((unit) => !unit.done);
     if (!last) return Promise.resolve();
     return new Promise((release) => {
       this.#barriers.push({ unit: last, release });
       this.#pump();
     });
+  }
+
+  /** While a failed batch is being recovered the store may be closed: reads and commands wait for this. */
+  get recovery(): Promise<void> | undefined {
+    return this.#recovery;
   }
 
   /** True while nothing waits for the disk. */
@@ -156,7 +165,8 @@ export class Committer {
         const error = await writing;
         if (this.#abandoned) return;
         if (error) {
-          await this.#recover(units, error);
+          this.#recovery = this.#recover(units, error).finally(() => (this.#recovery = undefined));
+          await this.#recovery;
           break;
         }
         // The disk works on the next batch while the commands of this one go on.
@@ -212,6 +222,7 @@ export class Committer {
   }
 
   #forget(unit: Queued): void {
+    unit.done = true;
     this.#bytes -= unit.bytes;
     if (!unit.lazy) this.#eager--;
     for (const { key } of unit.operations) {

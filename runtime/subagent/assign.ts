@@ -6,7 +6,7 @@ import { LABEL_PATTERN, type Json, type WorkerInput } from "../../machines/vocab
 import { startDeadline } from "../asks/deadline.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError, invalidRequest } from "../errors.ts";
-import { readEvidence } from "../evidence/evidence.ts";
+import { noEvidence, readEvidence } from "../evidence/evidence.ts";
 import { newId } from "../ids.ts";
 import type { CallerIdRecord, LabelRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
@@ -92,7 +92,8 @@ export async function assign(engine: Engine, by: Controller, request: unknown): 
   const definition = engine.agents.assignable(agent, "assign");
   checkController(by, fields, agent);
   const cwd = fields.cwd === undefined ? by.cwd : resolve(by.cwd, fields.cwd);
-  const evidence = await readEvidence(files, { cwd: by.cwd, text: task, operation: "assign" });
+  const reading = { cwd: by.cwd, text: task, operation: "assign" };
+  const evidence = files.length === 0 ? noEvidence(reading) : await readEvidence(files, reading);
   signal?.throwIfAborted();
   const idKey = id === undefined ? undefined : keys.callerId(by.parent?.runId ?? by.treeId, id);
   const hash = id === undefined ? "" : hashed(JSON.stringify([agent, task, files]));

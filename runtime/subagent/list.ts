@@ -50,9 +50,12 @@ const STALE_MS = 600_000;
  * What an owner sees: the root its whole tree, a parent worker its own children. Shows only what is on disk and
  * changes nothing.
  */
-export async function list(engine: Engine, treeId: string, path: string): Promise<Listing> {
-  await engine.kernel.settled();
-  const tree = await engine.kernel.tree(treeId);
+export function list(engine: Engine, treeId: string, path: string): Promise<Listing> {
+  // A command without an effect: it comes after those before it and waits for what it shows to be on disk.
+  return engine.kernel.run(treeId, ({ tree }) => listingOf(engine, tree, path), { operation: "list" });
+}
+
+function listingOf(engine: Engine, tree: Tree, path: string): Listing {
   const workers: WorkerRow[] = [];
   for (const worker of tree.workers()) {
     if (visible(worker.path, path)) workers.push(rowOf(engine, tree, worker.path, worker.state, worker.context));

@@ -23,6 +23,7 @@ export class TestClock implements Clock {
   }
 
   pause(ms: number): Promise<void> {
+    if (ms <= 0) return Promise.resolve();
     return new Promise((wake) => this.#sleepers.push({ until: this.#now + ms, wake }));
   }
 

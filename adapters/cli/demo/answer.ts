@@ -49,7 +49,7 @@ export function answerFor(folders: readonly string[]): string {
 }
 
 function nameIn(word: string): string {
-  if (!word.startsWith('"') || word.length < 2) return word.replace(/^\.\//, "").replace(/\/+$/, "");
+  if (!/^".*"$/s.test(word)) return word.replace(/^\.\//, "").replace(/\/+$/, "");
   try {
     return JSON.parse(word) as string;
   } catch {

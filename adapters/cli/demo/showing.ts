@@ -15,7 +15,11 @@ export function shownAsking(question: Question): string {
 
 /** What to do about a question that stays open. */
 export function shownWaiting({ requestId }: Question, command: string): string {
-  return `It waits for the answer without a process (assignment ${requestId}). The command that answers:\n\n  ${command}`;
+  return [
+    `The question waits in the store, without a process (assignment ${requestId}). The command that answers it:`,
+    "",
+    `  ${command}`,
+  ].join("\n");
 }
 
 /** How an assignment goes on or begins, in one line. */

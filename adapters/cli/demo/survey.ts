@@ -1,4 +1,4 @@
-import { lstat } from "node:fs/promises";
+import { lstat, open } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { eachOf, foldersIn, walk, type WalkOptions } from "./walk.ts";
 
@@ -53,13 +53,11 @@ export async function survey(root: string, options: WalkOptions): Promise<Survey
   for await (const visit of walk(root, options)) {
     // The folder directly in `root`; empty for the root itself.
     const top = relative(root, visit.folder).split(sep)[0] ?? "";
+    if ("unreadable" in visit && top === "") break;
     const size = sizes.get(top) ?? { files: 0, bytes: 0 };
     sizes.set(top, size);
-    if ("unreadable" in visit) {
-      if (top === "") throw new Error(`${root} cannot be read any more`);
-      continue;
-    }
-    if (top === "") evidence.push(...EVIDENCE.filter((name) => visit.files.includes(join(root, name))));
+    if ("unreadable" in visit) continue;
+    if (top === "") evidence.push(...(await evidenceIn(root, visit.files)));
     await eachOf(visit.files, async (file) => {
       const bytes = await sizeOf(file);
       if (bytes === undefined) return;
@@ -67,12 +65,31 @@ export async function survey(root: string, options: WalkOptions): Promise<Survey
       size.bytes += bytes;
     });
   }
-  const loose = sizes.get("") ?? { files: 0, bytes: 0 };
+  const loose = sizes.get("");
+  if (loose === undefined) throw new Error(`${root} is gone or cannot be read any more`);
   sizes.delete("");
   const folders = [...sizes]
     .map(([name, size]) => ({ name, ...size }))
     .toSorted((a, b) => b.bytes - a.bytes || b.files - a.files || a.name.localeCompare(b.name));
   return { folders: folders.slice(0, LISTED), smaller: sum(folders.slice(LISTED)), loose, evidence };
+}
+
+async function evidenceIn(root: string, files: readonly string[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const name of EVIDENCE) {
+    const path = join(root, name);
+    if (files.includes(path) && (await isReadable(path))) found.push(name);
+  }
+  return found;
+}
+
+async function isReadable(path: string): Promise<boolean> {
+  try {
+    await (await open(path, "r")).close();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function sum(sizes: readonly Size[]): Survey["smaller"] {

@@ -1,0 +1,363 @@
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import type { AgentDefinition } from "./functions/agent.ts";
+import { createHerd, HerdError, type Herd } from "./index.ts";
+import { createTestHerd } from "./testing/index.ts";
+
+const does: AgentDefinition = { description: "just does it", run: async (task) => `did ${task}` };
+const asks: AgentDefinition = {
+  description: "asks before it answers",
+  run: async (task, worker) => `${task}: ${await worker.askOwner({ question: `May I do ${task}?` })}`,
+};
+const agents = { does, asks };
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+});
+
+async function folder(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "herd-"));
+  cleanups.push(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+async function open(directory: string, options: object = {}): Promise<Herd> {
+  const herd = await createHerd({ directory, agents, tickMs: 0, waitForLockMs: 0, ...options });
+  cleanups.push(() => herd.close({ graceMs: 0 }));
+  return herd;
+}
+
+const refusalOf = (work: Promise<unknown>) =>
+  work.then(
+    () => {
+      throw new Error("it was not refused");
+    },
+    (error: unknown) => error as HerdError,
+  );
+
+describe("createHerd", () => {
+  test("on a folder keeps an open question over close and reopening, and ends with one result", async () => {
+    const directory = await folder();
+    const first = await open(directory);
+    const run = await first.owner("me").assign({ id: "hello", agent: "asks", task: "A" });
+    const asked = await run.next();
+    await first.close();
+    const second = await open(directory);
+    const again = await second.owner("me").assign({ id: "hello", agent: "asks", task: "A" });
+    expect(again.requestId).toBe(run.requestId);
+    expect(await again.next()).toMatchObject({ type: "question", question: { question: "May I do A?" } });
+    if (asked.type === "question") await second.owner("me").reply({ askId: asked.question.askId, message: "yes" });
+    expect((await again.result()).text).toBe("A: yes");
+  });
+
+  test("on a locked store names the process that has it and the ways out", async () => {
+    const directory = await folder();
+    await open(directory);
+    const error = await refusalOf(open(directory));
+    expect(error).toMatchObject({ category: "worker_busy", reason: "store_locked" });
+    expect(error.message).toContain(`process ${process.pid}`);
+    expect(error.message).toContain(directory);
+    expect(error.message).toMatch(/Next: end that process, use another directory, or raise waitForLockMs/);
+  });
+
+  test("waits for a store that another herd is closing", async () => {
+    const directory = await folder();
+    const first = await open(directory);
+    const second = open(directory, { waitForLockMs: 5_000 });
+    await first.close();
+    expect((await second).status).toBe("open");
+  });
+
+  test("opens what a killed process left, without a lock in the way", async () => {
+    const directory = await folder();
+    const program = `
+      import { createHerd } from ${JSON.stringify(new URL("./index.ts", import.meta.url).href)};
+      const herd = await createHerd({ directory: ${JSON.stringify(directory)}, agents: {
+        asks: { description: "a", run: (task, worker) => worker.askOwner({ question: "May I?" }) } } });
+      const run = await herd.owner("me").assign({ agent: "asks", task: "A" });
+      await run.next();
+      console.log(run.requestId);
+      setInterval(() => {}, 1_000);
+    `;
+    const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const requestId = await new Promise<string>((resolve) =>
+      child.stdout.once("data", (data) => resolve(String(data).trim())),
+    );
+    child.kill("SIGKILL");
+    await new Promise((resolve) => child.once("exit", resolve));
+    const herd = await open(directory);
+    const run = await herd.assignment(requestId);
+    const event = await run.next();
+    expect(event).toMatchObject({ type: "question", question: { question: "May I?" } });
+    if (event.type === "question") await herd.owner("me").reply({ askId: event.question.askId, message: "yes" });
+    expect((await run.result()).text).toBe("yes");
+  });
+
+  test("with passive: true reads what is there and refuses every command", async () => {
+    const directory = await folder();
+    const first = await open(directory);
+    await first.owner("me").assign({ agent: "asks", task: "A" });
+    await first.close();
+    const herd = await open(directory, { passive: true });
+    expect((await herd.owner("me").list()).workers).toMatchObject([
+      { label: "asks", question: { question: "May I do A?" } },
+    ]);
+    expect(await refusalOf(herd.owner("me").assign({ agent: "asks", task: "B" }))).toMatchObject({ reason: "passive" });
+    expect(await refusalOf(herd.owner("me").reply({ label: "asks", message: "x" }))).toMatchObject({
+      reason: "passive",
+    });
+  });
+
+  test("with passive: true on a folder without a store says so and creates nothing", async () => {
+    const directory = join(await folder(), "nothing");
+    await expect(open(directory, { passive: true })).rejects.toThrow(directory);
+  });
+
+  test.each([
+    ["an unknown option", { tickms: 5 }, /unknown option tickms/],
+    ["a limit of zero", { maxTrees: 0 }, /option maxTrees/],
+    ["a durability it does not have", { durability: "eventually" }, /option durability/],
+    ["a negative pause", { tickMs: -1 }, /option tickMs/],
+  ])("refuses %s by name", async (_what, options, message) => {
+    const error = await refusalOf(createHerd(options as object));
+    expect(error).toMatchObject({ category: "invalid_request", reason: "bad_option" });
+    expect(error.message).toMatch(message);
+  });
+
+  test.each([
+    ["an unknown field", { does: { ...does, tools: [] } }, /Agent "does", field tools: unknown field/],
+    ["no description", { does: { run: does.run } }, /field description/],
+    ["no function", { does: { description: "x" } }, /field run/],
+    ["a subagent that is not defined", { does: { ...does, subagents: ["nobody"] } }, /"nobody" is not defined/],
+    ["half a place", { does: { ...does, concurrency: 0.5 } }, /field concurrency/],
+    [
+      "a former name that is taken",
+      { does: { ...does, formerly: ["asks"] }, asks },
+      /"asks" is also another agent's name/,
+    ],
+  ])("refuses an agent with %s", async (_what, definitions, message) => {
+    const error = await refusalOf(createHerd({ directory: await folder(), agents: definitions as never }));
+    expect(error).toMatchObject({ category: "invalid_request", reason: "bad_agent" });
+    expect(error.message).toMatch(message);
+  });
+});
+
+describe("assign", () => {
+  test("under an id gives the same assignment after a crash, and after its end", async () => {
+    const t = await createTestHerd({ agents });
+    const run = await t.owner.assign({ id: "once", agent: "does", task: "A" });
+    await t.result();
+    await t.crash();
+    const again = await t.owner.assign({ id: "once", agent: "does", task: "A" });
+    expect(again.requestId).toBe(run.requestId);
+    expect((await again.result()).text).toBe("did A");
+    await t.idle();
+    expect(t.owner.results).toHaveLength(1);
+  });
+
+  test.each([
+    ["another agent", { agent: "asks", task: "A" }],
+    ["another task", { agent: "does", task: "B" }],
+    ["other files", { agent: "does", task: "A", files: ["package.json"] }],
+  ])("under a used id with %s is refused", async (_what, request) => {
+    const t = await createTestHerd({ agents });
+    await t.owner.assign({ id: "once", agent: "does", task: "A" });
+    const error = await refusalOf(t.owner.assign({ id: "once", ...request }));
+    expect(error).toMatchObject({ category: "invalid_request", reason: "id_reused", field: "id" });
+  });
+
+  test("under the id of another owner is another assignment", async () => {
+    const t = await createTestHerd({ agents });
+    const mine = await t.owner.assign({ id: "once", agent: "does", task: "A" });
+    const theirs = await t.herd.owner("other").assign({ id: "once", agent: "does", task: "A" });
+    expect(theirs.requestId).not.toBe(mine.requestId);
+  });
+
+  test("of an unknown agent suggests the nearest name and lists what is defined", async () => {
+    const t = await createTestHerd({ agents });
+    const error = await refusalOf(t.owner.assign({ agent: "dose", task: "A" }));
+    expect(error).toMatchObject({ category: "invalid_request", reason: "unknown_agent", field: "agent" });
+    expect(error.message).toBe(
+      'There is no agent "dose" (did you mean "does"?). Defined here: does, asks. Next: assign one of the defined agents, or define it in createHerd({ agents }).',
+    );
+  });
+
+  test("of a disabled agent, or one with a disabled subagent, is refused by name", async () => {
+    const t = await createTestHerd({
+      agents: { off: { ...does, enabled: false }, lead: { ...does, subagents: ["off"] } },
+    });
+    expect(await refusalOf(t.owner.assign({ agent: "off", task: "A" }))).toMatchObject({ reason: "disabled_agent" });
+    const error = await refusalOf(t.owner.assign({ agent: "lead", task: "A" }));
+    expect(error).toMatchObject({ reason: "disabled_subagent" });
+    expect(error.message).toContain('"off"');
+    expect((await t.owner.list()).agentDefinitions).toMatchObject([{ name: "off", enabled: false }, { name: "lead" }]);
+  });
+
+  test.each([
+    ["a blank task", { task: " " }, "task"],
+    ["no task", { task: undefined }, "task"],
+    ["a label of 33 characters", { label: "a".repeat(33) }, "label"],
+    ["a label with a capital", { label: "One" }, "label"],
+    ["a timeout below its range", { timeoutMs: 5_000 }, "timeoutMs"],
+    ["a timeout that is not whole", { timeoutMs: 5_001.5 }, "timeoutMs"],
+    ["a deadline of zero", { deadlineMs: 0 }, "deadlineMs"],
+    ["an empty id", { id: "" }, "id"],
+    ["metadata beyond 16 KB", { metadata: "x".repeat(16_400) }, "metadata"],
+    ["a blank file", { files: [" "] }, "files"],
+    ["an unknown field", { tsak: "A" }, "tsak"],
+  ])("with %s is refused by field before anything changes", async (_what, change, field) => {
+    const t = await createTestHerd({ agents });
+    const error = await refusalOf(t.owner.assign({ agent: "does", task: "A", ...change } as never));
+    expect(error).toMatchObject({ category: "invalid_request", field });
+    expect(error.message).toMatch(/Next: /);
+    expect((await t.owner.list()).workers).toEqual([]);
+  });
+
+  test("with a label of 32 characters is accepted", async () => {
+    const t = await createTestHerd({ agents });
+    expect((await t.owner.assign({ agent: "does", task: "A", label: "a".repeat(32) })).label).toHaveLength(32);
+  });
+
+  test("of an agent whose name cannot be a label needs one, and says so", async () => {
+    const t = await createTestHerd({ agents: { Reviewer: does } });
+    expect(await refusalOf(t.owner.assign({ agent: "Reviewer", task: "A" }))).toMatchObject({ reason: "bad_label" });
+    expect((await t.owner.assign({ agent: "Reviewer", task: "A", label: "reviewer" })).label).toBe("reviewer");
+  });
+
+  test("beyond maxChildren is refused naming the limit", async () => {
+    const t = await createTestHerd({ agents, maxChildren: 2 });
+    await t.owner.assign({ agent: "asks", task: "A" });
+    await t.owner.assign({ agent: "asks", task: "B" });
+    await t.idle();
+    const error = await refusalOf(t.owner.assign({ agent: "asks", task: "C" }));
+    expect(error).toMatchObject({ category: "worker_busy", reason: "too_many_workers", details: { maxChildren: 2 } });
+    // Finished ones that only wait for their owner do not count.
+    await t.owner.reply({ label: "asks", message: "yes" });
+    await t.idle();
+    await t.owner.assign({ agent: "asks", task: "C" });
+  });
+
+  test("with a signal aborted before acceptance leaves nothing behind", async () => {
+    const t = await createTestHerd({ agents });
+    await expect(
+      t.owner.assign({ agent: "does", task: "A", signal: AbortSignal.abort(new Error("no")) }),
+    ).rejects.toThrow("no");
+    expect((await t.owner.list()).workers).toEqual([]);
+  });
+
+  test("of labels is unique in a workspace, which several owners may share", async () => {
+    const t = await createTestHerd({ agents });
+    const a = t.herd.owner("a", { workspace: "w" });
+    const b = t.herd.owner("b", { workspace: "w" });
+    const c = t.herd.owner("c");
+    await a.assign({ agent: "asks", task: "A", label: "one" });
+    expect(await refusalOf(b.assign({ agent: "asks", task: "B", label: "one" }))).toMatchObject({
+      category: "worker_label_exists",
+      ids: { label: "one" },
+    });
+    expect((await b.assign({ agent: "asks", task: "B" })).label).toBe("asks");
+    expect((await c.assign({ agent: "asks", task: "C", label: "one" })).label).toBe("one");
+  });
+});
+
+describe("an owner", () => {
+  test.each([[""], [" "], ["x".repeat(513)]])("with a bad id %j is refused", async (id) => {
+    const t = await createTestHerd({ agents });
+    expect(() => t.herd.owner(id)).toThrow(/owner's id is not valid/);
+  });
+
+  test('by id "x" and by the subject { scope: "owner", keys: { id: "x" } } is the same', async () => {
+    const t = await createTestHerd({ agents });
+    await t.herd.owner("x").assign({ agent: "asks", task: "A" });
+    expect((await t.herd.owner({ scope: "owner", keys: { id: "x" } }).list()).workers).toHaveLength(1);
+  });
+
+  test("sees and closes its own workers only", async () => {
+    const t = await createTestHerd({ agents });
+    await t.owner.assign({ agent: "asks", task: "A", label: "mine" });
+    const other = t.herd.owner("other");
+    expect((await other.list()).workers).toEqual([]);
+    expect(await refusalOf(other.close({ label: "mine" }))).toMatchObject({ category: "target_not_found" });
+    expect(await t.owner.close({ label: "mine" })).toEqual({ label: "mine" });
+    expect(await refusalOf(t.owner.close({ label: "mine" }))).toMatchObject({ category: "target_not_found" });
+  });
+
+  test("may have any characters in its id", async () => {
+    const t = await createTestHerd({ agents });
+    const id = "!/\u0000 ÄÖ 😀 ".padEnd(512, "!");
+    const run = await t.herd.owner(id).assign({ agent: "does", task: "A" });
+    expect((await run.result()).owner.id).toBe(id);
+  });
+});
+
+describe("an assignment", () => {
+  test("that does not exist is refused with what to use", async () => {
+    const t = await createTestHerd({ agents });
+    expect(await refusalOf(t.herd.assignment("nope"))).toMatchObject({ category: "target_not_found" });
+  });
+
+  test("is readable for the time of its retention, then gone with everything that belongs to it", async () => {
+    const t = await createTestHerd({ agents, retention: { resultsMs: 60_000 } });
+    const run = await t.owner.assign({ id: "once", agent: "asks", task: "A" });
+    await (await t.question()).reply("yes", { id: "r1" });
+    await t.result();
+    await t.idle();
+    await t.clock.advance("59s");
+    expect((await (await t.herd.assignment(run.requestId)).result()).text).toBe("A: yes");
+    await t.clock.advance("2s");
+    expect(await refusalOf(t.herd.assignment(run.requestId))).toMatchObject({ category: "target_not_found" });
+    const rows = await t.store.range({ gte: "a", lt: "~" });
+    const left = rows.map(([key]) => key.split("!")[0]).filter((kind) => kind !== "s" && kind !== "m");
+    // The owner's own root is all that stays.
+    expect(left).toEqual(["a"]);
+  });
+
+  test("that waits for its owner is never pruned", async () => {
+    const t = await createTestHerd({ agents, retention: { resultsMs: 1_000 } });
+    await t.owner.assign({ agent: "asks", task: "A" });
+    const question = await t.question();
+    await t.clock.advance("365d");
+    await question.reply("yes");
+    expect((await t.result()).text).toBe("A: yes");
+  });
+});
+
+describe("time", () => {
+  test("set back delays what is due, set forward lets it happen at once, never twice", async () => {
+    const t = await createTestHerd({
+      agents: { it: { description: "waits", run: () => new Promise(() => undefined) } },
+    });
+    await t.owner.assign({ agent: "it", task: "A", deadlineMs: 60_000 });
+    await t.clock.advance("-1h");
+    expect(t.owner.results).toEqual([]);
+    await t.clock.advance("2h");
+    await t.clock.advance("1h");
+    expect(t.owner.results).toHaveLength(1);
+  });
+
+  test("without a sign of life for ten minutes makes a working worker stale, once an episode", async () => {
+    const t = await createTestHerd({ agents });
+    const script = t.scripted("does");
+    const events: number[] = [];
+    t.herd.on("stale", (event) => events.push(event.inactiveMs));
+    await t.owner.assign({ agent: "does", task: "A" });
+    const run = await script.run();
+    await run.turn();
+    await t.clock.advance("9m");
+    expect((await t.owner.list()).workers[0]).not.toHaveProperty("stale");
+    await t.clock.advance("2m");
+    expect((await t.owner.list()).workers).toMatchObject([{ state: "working", stale: true, inactiveMs: 660_000 }]);
+    await t.clock.advance("1m");
+    expect(events).toEqual([660_000]);
+    await run.tool("read");
+    expect((await t.owner.list()).workers[0]).not.toHaveProperty("stale");
+    await t.clock.advance("11m");
+    expect(events).toEqual([660_000, 660_000]);
+  });
+});
