@@ -77,7 +77,7 @@ describe("createHerd", () => {
     const program = `
       import { createHerd } from ${JSON.stringify(new URL("./index.ts", import.meta.url).href)};
       const herd = await createHerd({ directory: ${JSON.stringify(directory)}, agents: {
-        asks: { description: "a", run: (task, worker) => worker.askOwner({ question: "May I?" }) } } });
+        asks: { description: "a", run: async (task, worker) => task + ": " + (await worker.askOwner({ question: "May I do " + task + "?" })) } } });
       const run = await herd.owner("me").assign({ agent: "asks", task: "A" });
       await run.next();
       console.log(run.requestId);
@@ -94,9 +94,9 @@ describe("createHerd", () => {
     const herd = await open(directory);
     const run = await herd.assignment(requestId);
     const event = await run.next();
-    expect(event).toMatchObject({ type: "question", question: { question: "May I?" } });
+    expect(event).toMatchObject({ type: "question", question: { question: "May I do A?" } });
     if (event.type === "question") await herd.owner("me").reply({ askId: event.question.askId, message: "yes" });
-    expect((await run.result()).text).toBe("yes");
+    expect((await run.result()).text).toBe("A: yes");
   });
 
   test("with passive: true reads what is there and refuses every command", async () => {

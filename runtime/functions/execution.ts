@@ -215,6 +215,7 @@ export class Execution {
 
   /** Waits until something may have changed for this run. */
   async news(waitingFor?: "answer" | "turn" | "children"): Promise<void> {
+    if (this.#closing) await this.live();
     if (waitingFor) this.#waits[waitingFor]++;
     this.#check();
     await new Promise<void>((resolve, reject) => this.#news.push({ resolve, reject }));
@@ -332,6 +333,7 @@ export class Execution {
   finishEarly(): Promise<void> {
     this.#closing = true;
     this.#controller.abort(new StopReason("herd_closing", "The herd is closing."));
+    for (const { reject } of this.#news.splice(0)) reject(this.signal.reason);
     return new Promise((resolve) => (this.#ended = resolve));
   }
 

@@ -6,7 +6,6 @@ import type { Ledger } from "./ledger.ts";
 import type { Random } from "./random.ts";
 import type { Order } from "./work.ts";
 
-export type CrashHerd = Herd;
 type CrashOwner = ReturnType<Herd["owner"]>;
 
 /** How a receiver's handlers behave. Resolving acknowledges, throwing asks for another attempt. */
@@ -34,13 +33,13 @@ const REFUSALS = {
 
 /** A herd whose every command, question and result is written down in the ledger, before and after. */
 export class Client {
-  readonly herd: CrashHerd;
+  readonly herd: Herd;
   readonly ledger: Ledger;
   readonly #owners = new Map<string, CrashOwner>();
   readonly #running = new Set<string>();
   #messages = 0;
 
-  constructor(herd: CrashHerd, ledger: Ledger) {
+  constructor(herd: Herd, ledger: Ledger) {
     this.herd = herd;
     this.ledger = ledger;
   }
@@ -194,15 +193,22 @@ export class Client {
     const c = this.ledger.next();
     this.ledger.write({ fact: "replying", c, owner, ...target, ...how });
     const askId = "askId" in target ? target.askId : undefined;
+    const allowed = askId === undefined ? REFUSALS.replyByLabel : this.#allowedFor(askId, how);
     try {
       const { askId: answered, requestId: receipt } = await call();
       if (askId !== undefined && askId !== answered) this.violate(`a reply to ${askId} answered ${answered}`);
       this.ledger.write({ fact: "replied", c, askId: answered, ...how, receipt });
     } catch (error) {
-      const used = how.id !== undefined && this.ledger.history.attempts.get(how.message)?.id !== how.id;
-      const allowed = [...(askId === undefined ? REFUSALS.replyByLabel : REFUSALS.reply), ...(used ? ["id_reused"] : [])];
-      this.#refused(c, `reply to ${JSON.stringify(target)}`, error, allowed, askId);
+      this.#refused(c, `reply ${how.message} to ${JSON.stringify(target)}`, error, allowed, askId);
     }
+  }
+
+  /** What was accepted decides how every later reply to the same question is met. */
+  #allowedFor(askId: string, { message, id }: Reply): readonly string[] {
+    const accepted = this.ledger.history.asks.get(askId)?.accepted;
+    if (accepted === undefined) return REFUSALS.reply;
+    if (id === undefined || id !== accepted.id) return ["already_answered", "overloaded"];
+    return message === accepted.message ? ["overloaded"] : ["id_reused", "overloaded"];
   }
 
   #refused(c: number, what: string, error: unknown, allowed: readonly string[], askId?: string): void {

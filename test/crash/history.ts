@@ -57,6 +57,8 @@ export class History {
   readonly steps = new Map<string, Step>();
   /** Requests whose result a killed process may have got from a handle without living to write it down. */
   readonly maybeTaken = new Set<string>();
+  /** The same by owner, in order. */
+  readonly owners = new Map<string, { works: Assigned[]; attempts: Attempt[]; answered: Asked[] }>();
   readonly counts = { assigned: 0, replied: 0, closed: 0, results: 0, acknowledged: 0, steps: 0 };
   session = 0;
   /** Handlers that resolved in this session, and how many had when each command began. */
@@ -83,6 +85,7 @@ export class History {
       case "replying":
         this.#begin(line);
         this.attempts.set(line.message, { ...line, session: line.s });
+        this.of(line.owner).attempts.push({ ...line, session: line.s });
         break;
       case "closing": {
         this.#begin(line);
@@ -139,6 +142,12 @@ export class History {
     }
   }
 
+  of(owner: string): { works: Assigned[]; attempts: Attempt[]; answered: Asked[] } {
+    let all = this.owners.get(owner);
+    if (all === undefined) this.owners.set(owner, (all = { works: [], attempts: [], answered: [] }));
+    return all;
+  }
+
   ask(askId: string): Asked {
     let ask = this.asks.get(askId);
     if (ask === undefined) this.asks.set(askId, (ask = { askId, handed: false }));
@@ -181,7 +190,7 @@ export class History {
 
   #assigning({ owner, name, agent, task, id, label, deadlineMs }: Extract<Fact, { fact: "assigning" }>): void {
     if (this.works.has(name)) return;
-    this.works.set(name, {
+    const work: Assigned = {
       owner,
       task,
       agent: agent as Order["agent"],
@@ -191,7 +200,9 @@ export class History {
       ...(id !== undefined && { id }),
       ...(label !== undefined && { label }),
       ...(deadlineMs !== undefined && { deadlineMs }),
-    });
+    };
+    this.works.set(name, work);
+    this.of(owner).works.push(work);
   }
 
   #assigned({ name, requestId, label }: Extract<Fact, { fact: "assigned" }>): void {
@@ -215,6 +226,7 @@ export class History {
     if (accepted === undefined) {
       this.counts.replied++;
       ask.accepted = { message, ...(id !== undefined && { id }) };
+      if (ask.owner !== undefined) this.of(ask.owner).answered.push(ask);
     } else if (accepted.message !== message || accepted.id !== id || id === undefined) {
       const second = `${accepted.message} and then, in process ${s}, ${message}`;
       this.#violate(`two replies to ${askId} were accepted: ${second}`);

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
@@ -155,6 +155,18 @@ describe("herd refuses", () => {
     const { code, stdout, stderr } = await herd(["demo", name], folder);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toContain(`${message}, so it cannot be counted. Next: `);
+    expect(existsSync(join(folder, ".herd"))).toBe(false);
+  });
+
+  test.skipIf(process.platform === "win32")("a folder that this user cannot read, and creates nothing", async () => {
+    const folder = folderWith({ "closed/a.ts": "1\n" });
+    chmodSync(join(folder, "closed"), 0);
+    chmodSync(folder, 0o777);
+    // Permissions stop no root.
+    const ordinary = process.getuid?.() === 0 ? { uid: 65_534 } : {};
+    const { code, stderr } = await start(process.execPath, [herdFile, "demo", "closed"], folder, ordinary).ended;
+    expect(code).toBe(1);
+    expect(stderr).toContain("closed cannot be read by this user, so it cannot be counted. Next: ");
     expect(existsSync(join(folder, ".herd"))).toBe(false);
   });
 

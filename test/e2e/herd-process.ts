@@ -26,9 +26,9 @@ export interface Running {
   readonly ended: Promise<Ended>;
 }
 
-/** Starts a program without a terminal; it does not outlive the test. */
-export function start(program: string, args: readonly string[], cwd: string): Running {
-  const child = spawn(program, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+/** Starts a program without a terminal, as this user or another; it does not outlive the test. */
+export function start(program: string, args: readonly string[], cwd: string, as: { uid?: number } = {}): Running {
+  const child = spawn(program, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"], ...as });
   onTestFinished(() => void child.kill("SIGKILL"));
   let stdout = "";
   let stderr = "";

@@ -93,6 +93,13 @@ async function openCensus(herd: CensusHerd, owner: CensusOwner): Promise<Assignm
 function watchForTrouble(herd: CensusHerd, owner: CensusOwner): { promise: Promise<never>; stop(): void } {
   const { promise, reject } = Promise.withResolvers<never>();
   const look = async () => {
+    if (herd.status === "fenced") {
+      throw new Refusal(
+        "The store takes no more writes, so nothing goes on here. Next: make sure that its disk has room and can be " +
+          "written, then run the command again; it goes on where it was.",
+        EXIT.fenced,
+      );
+    }
     const { workers } = await owner.list();
     const held = workers.find(({ diagnostic }) => diagnostic !== undefined);
     if (held) throw new Refusal(`The worker "${held.label}" cannot go on. ${held.diagnostic}`);
