@@ -26,6 +26,8 @@ export class Execution {
   readonly #controller = new AbortController();
   request!: RequestRecord;
   usage: Usage | undefined;
+  /** Steps that were called and have not returned, also those that wait for an open question. */
+  pendingSteps = 0;
   /** UTC milliseconds of the last progress note. */
   lastReportAt = 0;
   #note: string | undefined;
@@ -70,10 +72,6 @@ export class Execution {
   /** Only waits for an answer, for its children or for a place. */
   get waiting(): boolean {
     return this.waitingSince !== undefined;
-  }
-
-  get stepsRunning(): number {
-    return this.#commands.steps;
   }
 
   /** Reads the journal and calls the function. Never throws: what goes wrong ends or holds the run. */

@@ -111,6 +111,26 @@ export function workerFace(execution: Execution): Worker {
     return wait ? execution.inTurn(once) : once();
   }
 
+  async function journalled<T extends Json | void>(
+    name: string,
+    fn: () => T | Promise<T>,
+    options: { attempts?: number; backoffMs?: number },
+  ): Promise<T> {
+    await execution.gate();
+    const claim = await execution.claim({ kind: "step", name, base: "step" });
+    if (claim.type === "recorded") return (claim.entry as StepEntry).value as T;
+    return execution.during("steps", async () => {
+      const value = await attempt(execution, fn, options);
+      const entry: StepEntry = { kind: "step", ...(value !== undefined && { value: jsonOf(name, value) }) };
+      await execution.record("step", (step) => {
+        step.put(keys.journal(request.requestId, claim.key), entry);
+        step.send(runId, { type: "activity", at: step.now });
+      });
+      execution.journal.set(claim.key, entry);
+      return value;
+    });
+  }
+
   const face: Worker = {
     files: request.files,
     extras: {},
@@ -123,7 +143,7 @@ export function workerFace(execution: Execution): Worker {
 
     async askOwnerTool(input, { batch }) {
       try {
-        if (execution.stepsRunning > 0) throw notSole();
+        if (execution.pendingSteps > 0) throw notSole();
         const given = parseRequest("ask_owner", AskOwnerInput, input);
         const answered = await ask(withoutUndefined(given) as AskOwnerRequest, batch, false);
         const { askId, requestId, answer } = answered;
@@ -140,19 +160,12 @@ export function workerFace(execution: Execution): Worker {
       options: { attempts?: number; backoffMs?: number } = {},
     ): Promise<T> {
       checkStep(name, options);
-      await execution.gate();
-      const claim = await execution.claim({ kind: "step", name, base: "step" });
-      if (claim.type === "recorded") return (claim.entry as StepEntry).value as T;
-      return execution.during("steps", async () => {
-        const value = await attempt(execution, fn, options);
-        const entry: StepEntry = { kind: "step", ...(value !== undefined && { value: jsonOf(name, value) }) };
-        await execution.record("step", (step) => {
-          step.put(keys.journal(request.requestId, claim.key), entry);
-          step.send(runId, { type: "activity", at: step.now });
-        });
-        execution.journal.set(claim.key, entry);
-        return value;
-      });
+      execution.pendingSteps++;
+      try {
+        return await journalled(name, fn, options);
+      } finally {
+        execution.pendingSteps--;
+      }
     },
 
     async assign(given: ChildRequest) {

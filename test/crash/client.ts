@@ -162,6 +162,7 @@ export class Client {
       }),
     };
     const attached = this.herd.owner(owner, options);
+    this.ledger.write({ fact: "attached", owner, results: hears.results });
     this.#owners.set(owner, attached);
     return attached;
   }

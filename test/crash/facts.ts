@@ -29,6 +29,8 @@ export type Fact =
   | { fact: "closed"; c: number; name: string }
   /** A command was refused. `winner` is the id of the reply that an `already_answered` names. */
   | { fact: "refused"; c: number; reason: string; askId?: string; winner?: string }
+  /** A receiver was attached; with `results` it alone acknowledges them. */
+  | { fact: "attached"; owner: string; results: boolean }
   /** Somebody begins to look at a handle. */
   | { fact: "reading"; c: number; requestId: string }
   /** Looked at a handle and saw no result. */

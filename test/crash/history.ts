@@ -65,13 +65,14 @@ export class History {
   #resolved: string[] = [];
   #certainUpTo = 0;
   #begun = new Map<number, { resolved: number; line: Line }>();
+  /** Handles that somebody looks at, by command; owners whose receiver takes results. */
   #reading = new Map<number, string>();
+  readonly #attached = new Set<string>();
 
   add(line: Line): void {
     switch (line.fact) {
       case "session":
-        for (const requestId of this.#reading.values()) this.maybeTaken.add(requestId);
-        this.#reset();
+        this.#endSession();
         this.session = line.s;
         break;
       case "session.closed":
@@ -111,6 +112,10 @@ export class History {
       case "refused":
         this.#refused(line);
         this.#end(line.c);
+        break;
+      case "attached":
+        if (line.results) this.#attached.add(line.owner);
+        else this.#attached.delete(line.owner);
         break;
       case "reading":
         this.#reading.set(line.c, line.requestId);
@@ -161,7 +166,12 @@ export class History {
     return step;
   }
 
-  #reset(): void {
+  /** The process before was killed: beside no receiver, what it was reading may be acknowledged. */
+  #endSession(): void {
+    for (const requestId of this.#reading.values()) {
+      if (!this.#attached.has(this.byRequest.get(requestId)?.owner ?? "")) this.maybeTaken.add(requestId);
+    }
+    this.#attached.clear();
     this.#resolved = [];
     this.#certainUpTo = 0;
     this.#begun = new Map();

@@ -151,11 +151,12 @@ async function doubt(owner: string): Promise<void> {
   }
   const ask = random.pick(answered.slice(-30));
   if (ask?.accepted === undefined) return;
+  const { askId } = ask;
   const { id, message } = ask.accepted;
   const how = random.weighted({ same: 1, other: 1, reused: 1 });
-  if (how === "same" && id !== undefined) return client.reply(owner, ask, { message, id });
-  const other = client.newMessage();
-  return client.reply(owner, ask, how === "reused" && id !== undefined ? { message: other, id } : { message: other });
+  if (how === "same" && id !== undefined) return client.reply(owner, { askId }, { message, id });
+  const other = { message: client.newMessage() };
+  return client.reply(owner, { askId }, how === "reused" && id !== undefined ? { ...other, id } : other);
 }
 
 async function closeOne(owner: string, open: readonly Assigned[]): Promise<void> {

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { createHerd, type AgentDefinition, type Question, type Result, type Store } from "../../../runtime/index.ts";
 import { faultyStore, FaultPlan, memoryStore } from "../../../runtime/testing/index.ts";
-import { EXIT, Refusal } from "../errors.ts";
+import { EXIT, failureOf } from "../errors.ts";
 import type { Audience } from "./audience.ts";
 import { conduct, type CensusHerd } from "./conduct.ts";
 
@@ -79,6 +79,7 @@ describe("conducting a census", () => {
     const herd = await open(store);
     void conduct(herd, "/it", lost).catch(() => undefined);
     const { requestId } = await reached.promise;
+    await nextTurn();
     await herd.close();
     const listener = new Listener("none");
     const next = await open(store);
@@ -102,11 +103,10 @@ describe("conducting a census", () => {
   });
 
   test("keeps folders apart, also those with long paths", async () => {
-    const store = memoryStore();
-    const deep = (end: string) => `/${"a".repeat(600)}/${end}`;
-    const herd = await open(store);
+    const deep = `/${"a".repeat(600)}`;
+    const herd = await open(memoryStore());
     const ids = new Set<string>();
-    for (const folder of ["/one", "/two", deep("one"), deep("two")]) {
+    for (const folder of ["/one", "/two", `${deep}/one`, `${deep}/two`]) {
       ids.add((await conduct(herd, folder, new Listener())).requestId);
     }
     await herd.close();
@@ -146,17 +146,33 @@ describe("conducting a census", () => {
     await changed.close();
   });
 
-  test("refuses when the store takes no more writes", async () => {
+  test("ends when the store takes no more of what its worker does", async () => {
+    const plan = new FaultPlan();
+    const run: AgentDefinition["run"] = async (_task, worker) => {
+      plan.failBatches(1_000);
+      return worker.step("work", () => "done");
+    };
+    const herd = await open(faultyStore(memoryStore(), plan), run, { reopen: { attempts: 1, pauseMs: 0 } });
+    const end = conduct(herd, "/it", new Listener());
+    const error = await end.catch((error: unknown) => error);
+    await herd.close().catch(() => undefined);
+    expect(failureOf(error)).toMatchObject({
+      exitCode: EXIT.fenced,
+      message: expect.stringContaining("The store takes no more writes"),
+    });
+  });
+
+  test("ends when the store takes no reply", async () => {
     const plan = new FaultPlan();
     const herd = await open(faultyStore(memoryStore(), plan), asking, { reopen: { attempts: 1, pauseMs: 0 } });
-    const listener = new Listener();
-    listener.ask = () => {
+    const listener = new Listener("dist");
+    const ask = listener.ask.bind(listener);
+    listener.ask = (question) => {
       plan.failBatches(1_000);
-      return Promise.resolve("dist");
+      return ask(question);
     };
     const error = await conduct(herd, "/it", listener).catch((error: unknown) => error);
     await herd.close().catch(() => undefined);
-    expect(error).toBeInstanceOf(Error);
-    expect(error instanceof Refusal ? error.exitCode : error).toBe(EXIT.fenced);
+    expect(failureOf(error).exitCode).toBe(EXIT.fenced);
   });
 });
