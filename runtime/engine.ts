@@ -41,9 +41,6 @@ export interface EngineOptions {
   backendOf?(agent: string): string | undefined;
 }
 
-/** Requests whose text is kept in memory beside their rows. */
-const CACHED_REQUESTS = 2_048;
-
 /** One open store with everything that works on it. The public herd is a thin face of this. */
 export class Engine implements HandleSource {
   readonly options: ResolvedOptions;
@@ -56,7 +53,6 @@ export class Engine implements HandleSource {
   readonly functions: Functions;
   readonly backends: BackendDesk;
   readonly sessions: SessionFiles;
-  readonly #requests = new Map<string, RequestRecord>();
   readonly #gone = new Map<string, (() => void)[]>();
   readonly #quiet = new Set<() => void>();
   #numbers = 0;
@@ -100,27 +96,9 @@ export class Engine implements HandleSource {
     if (!this.options.passive) await this.backends.resume();
   }
 
-  /** An accepted request, from memory or from its row. */
+  /** An accepted request. */
   request(requestId: string): RequestRecord | undefined {
-    let request = this.#requests.get(requestId);
-    if (request === undefined) {
-      request = this.kernel.read<RequestRecord>(keys.request(requestId));
-      if (request) this.remember(request);
-    }
-    return request;
-  }
-
-  remember(request: RequestRecord): void {
-    this.#requests.set(request.requestId, request);
-    if (this.#requests.size <= CACHED_REQUESTS) return;
-    for (const oldest of this.#requests.keys()) {
-      this.#requests.delete(oldest);
-      break;
-    }
-  }
-
-  forget(requestId: string): void {
-    this.#requests.delete(requestId);
+    return this.kernel.read<RequestRecord>(keys.request(requestId));
   }
 
   /** A worker's last sign of life: on disk, or a progress note of this process. UTC milliseconds. */
@@ -230,10 +208,10 @@ export class Engine implements HandleSource {
     };
   }
 
-  returned(request: RequestRecord): void {
-    if (request.parentRunId !== undefined || this.deliveries.hasResultReceiver(request)) return;
-    const outcome = this.kernel.committed<OutcomeRecord>(keys.outcome(request.requestId));
-    const delivery = outcome && this.#openDelivery(request, outcome);
+  returned(request: RequestRecord, deliveryId: string): void {
+    if (deliveryId === "" || request.parentRunId !== undefined) return;
+    if (this.deliveries.hasResultReceiver(request)) return;
+    const delivery = this.kernel.read<DeliveryRecord>(keys.delivery(request.tree, deliveryId));
     if (delivery) this.kernel.inBackground(acknowledge(this, delivery));
   }
 

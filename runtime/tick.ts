@@ -80,7 +80,6 @@ export class Ticker {
     del(keys.request(requestId));
     del(key);
     await kernel.write(operations);
-    this.#engine.forget(requestId);
     if (request) await sessions.remove(request.sessionId);
   }
 

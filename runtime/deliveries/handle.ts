@@ -12,7 +12,7 @@ export interface HandleSource {
   endedResult(request: RequestRecord): Result | undefined;
   status(request: RequestRecord): Promise<AssignmentStatus>;
   /** The handle gave the result away: acknowledges it unless somebody else does. */
-  returned(request: RequestRecord): void;
+  returned(request: RequestRecord, deliveryId: string): void;
   wait(requestId: string, waiter: { hears: boolean; tell(notice: Notice): void }): () => void;
   /** Resolves when the store can be read. */
   ready(): Promise<void>;
@@ -39,7 +39,7 @@ export class Handle implements Assignment {
 
   async status(): Promise<AssignmentStatus> {
     const status = await this.#source.status(this.#request);
-    if (status.result) this.#source.returned(this.#request);
+    if (status.result) this.#source.returned(this.#request, status.result.deliveryId);
     return status;
   }
 
@@ -51,7 +51,7 @@ export class Handle implements Assignment {
       return result && { type: "result" as const, result };
     });
     if (event.type === "question") this.#seen.add(event.question.askId);
-    else this.#source.returned(this.#request);
+    else this.#source.returned(this.#request, event.result.deliveryId);
     return event;
   }
 
@@ -66,7 +66,7 @@ export class Handle implements Assignment {
       }
       return this.#source.endedResult(this.#request);
     });
-    this.#source.returned(this.#request);
+    this.#source.returned(this.#request, result.deliveryId);
     return result;
   }
 

@@ -23,7 +23,9 @@ export class Execution {
   readonly agent: string;
   readonly journal = new Journal();
   readonly children: Children;
-  readonly #controller = new AbortController();
+  /** Made when the function first looks at its signal. */
+  #controller: AbortController | undefined;
+  #stopped: { code: StopReason["code"]; message: string } | undefined;
   request!: RequestRecord;
   usage: Usage | undefined;
   /** Steps that were called and have not returned, also those that wait for an open question. */
@@ -66,6 +68,10 @@ export class Execution {
   }
 
   get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#stopped) this.#controller.abort(this.#reason());
+    }
     return this.#controller.signal;
   }
 
@@ -130,10 +136,7 @@ export class Execution {
 
   /** The queued launch has its place. */
   async #launch(): Promise<void> {
-    await this.command("launch", (step) => {
-      step.send(this.runId, { type: "launch.accepted", at: step.now });
-      step.send(this.runId, { type: "turn.started", at: step.now });
-    });
+    await this.command("launch", (step) => step.send(this.runId, { type: "launch.accepted", at: step.now }));
   }
 
   /** What held the run may be over: it tries again. */
@@ -270,14 +273,14 @@ export class Execution {
   }
 
   #refusal(): Promise<never> {
-    const reason = this.signal.reason as StopReason;
-    if (reason.code === "herd_closing") return Promise.reject(reason);
-    if (reason.code === "parked" || reason.code === "fenced") return this.never();
+    const { code, message } = this.#reason();
+    if (code === "herd_closing") return Promise.reject(this.signal.reason);
+    if (code === "parked" || code === "fenced") return this.never();
     return Promise.reject(
       new HerdError({
         category: "internal_failure",
         reason: "closed",
-        message: `This worker's assignment is over: ${reason.message}`,
+        message: `This worker's assignment is over: ${message}`,
         nextAction: "return; nothing that it does counts any more",
         operation: "worker",
         ids: { runId: this.runId },
@@ -330,7 +333,7 @@ export class Execution {
   /** The herd closes: what executes may come to its next stop. */
   finishEarly(): Promise<void> {
     this.#closing = true;
-    this.#controller.abort(new StopReason("herd_closing", "The herd is closing."));
+    this.#abort("herd_closing", "The herd is closing.");
     for (const { reject } of this.#news.splice(0)) reject(this.signal.reason);
     return new Promise((resolve) => (this.#ended = resolve));
   }
@@ -339,7 +342,7 @@ export class Execution {
   stop(code: StopReason["code"], message: string): void {
     if (this.revoked) return;
     this.revoked = true;
-    if (!this.signal.aborted) this.#controller.abort(new StopReason(code, message));
+    this.#abort(code, message);
     const waiting = this.#news.splice(0);
     if (code !== "parked" && code !== "fenced") {
       for (const { reject } of waiting) this.#refusal().catch(reject);
@@ -376,6 +379,18 @@ export class Execution {
     } else {
       this.stop("closed", "The assignment has ended.");
     }
+  }
+
+  /** The first reason to stop is the one that counts. */
+  #abort(code: StopReason["code"], message: string): void {
+    if (this.#stopped) return;
+    this.#stopped = { code, message };
+    this.#controller?.abort(this.#reason());
+  }
+
+  #reason(): StopReason {
+    const { code, message } = this.#stopped ?? { code: "closed", message: "It has ended." };
+    return new StopReason(code, message);
   }
 
   #tellReport(): void {

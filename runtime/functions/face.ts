@@ -135,7 +135,9 @@ export function workerFace(execution: Execution): Worker {
     files: request.files,
     extras: {},
     history: [],
-    signal: execution.signal,
+    get signal() {
+      return execution.signal;
+    },
 
     async askOwner(asked) {
       return (await ask(asked, ["ask_owner"], asked?.wait ?? true)).answer.message;

@@ -94,13 +94,11 @@ export class Functions {
     switch (fact.type) {
       case "order.run":
         this.order(step, worker);
-        if (step.can(runId, { type: "turn.started", at: step.now })) {
-          step.send(runId, { type: "turn.started", at: step.now });
-        }
         step.after(() => this.#go(step.tree.id, runId, agent));
         break;
       case "ask.opened":
-        step.send(runId, { type: "turn.ended", at: step.now });
+        // Between two waits of a function there is a turn only where its chart opened one.
+        if (step.worker(runId)?.state === "working.inTurn") step.send(runId, { type: "turn.ended", at: step.now });
         step.del(keys.order(runId, RUN));
         step.after(() => this.#executions.get(runId)?.asked(fact.askId));
         break;

@@ -3,6 +3,7 @@ import { Committer, type CommitterOptions } from "../store/committer.ts";
 import { keys, prefixed } from "../store/keys.ts";
 import { readSequence, sequenceOperation } from "../store/sequence.ts";
 import type { Operation, Range, Row, Store } from "../store/store.ts";
+import { RecentRecords } from "./recent.ts";
 import type { OwnerRef } from "./records.ts";
 import { Step, type Recorder } from "./step.ts";
 import { Tree } from "./tree.ts";
@@ -38,6 +39,7 @@ export class Kernel {
   readonly #trees = new Map<string, Tree>();
   /** Reasons to stay in memory: uncommitted rows, running functions, handlers at work. */
   readonly #pins = new Map<string, number>();
+  readonly #recent = new RecentRecords();
   readonly #activating = new Map<string, Promise<Tree>>();
   /** Trees dropped with uncommitted rows: they are read again only after everything queued is on disk. */
   readonly #stale = new Set<string>();
@@ -94,12 +96,13 @@ export class Kernel {
 
   /** What a command would see: queued writes over committed ones. */
   read<T>(key: string): T | undefined {
-    return parsed<T>(this.#committer.get(key));
+    return (this.#recent.get(key) as T | undefined) ?? parsed<T>(this.#committer.get(key));
   }
 
   /** What is on disk: the only thing that may be told. */
   committed<T>(key: string): T | undefined {
-    return parsed<T>(this.store.get(key));
+    const recent = this.#committer.queues(key) ? undefined : (this.#recent.get(key) as T | undefined);
+    return recent ?? parsed<T>(this.store.get(key));
   }
 
   /** Rows on disk, after everything queued before the call. */
@@ -152,7 +155,7 @@ export class Kernel {
       tree = await this.#activate(treeId, options.owner ?? { id: "" });
       this.#committer.admit();
     }
-    const step = new Step(tree, this.#options.now(), (key) => this.#committer.get(key));
+    const step = new Step(tree, this.#options.now(), (key) => this.read(key));
     let value: T;
     try {
       value = this.#take(step, body);
@@ -167,6 +170,7 @@ export class Kernel {
     }
     this.#touch(tree);
     const { operations, afterCommit } = step;
+    for (const { key, record, length } of step.records()) this.#recent.set(key, record, length);
     if (operations.length === 0 && afterCommit.length === 0) {
       if (!options.lazy) await this.#committer.settled();
       return value;
@@ -185,6 +189,7 @@ export class Kernel {
         undone: (error) => {
           this.unpin(treeId);
           step.undo();
+          for (const { key } of operations) this.#recent.delete(key);
           this.#drop(tree);
           reject(error);
         },
@@ -204,6 +209,7 @@ export class Kernel {
   /** Writes rows that belong to no tree. */
   write(operations: Operation[]): Promise<void> {
     this.#committer.admit();
+    for (const { key } of operations) this.#recent.delete(key);
     return new Promise((resolve, reject) =>
       this.#committer.submit({ operations, group: "rows", landed: resolve, undone: reject }),
     );
@@ -251,6 +257,7 @@ export class Kernel {
     this.#ended = true;
     this.#committer.abandon();
     this.#trees.clear();
+    this.#recent.clear();
     await this.store.close();
   }
 

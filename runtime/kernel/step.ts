@@ -30,8 +30,8 @@ export class Step {
   readonly tree: Tree;
   /** UTC milliseconds, the same for everything in this step. */
   readonly now: number;
-  readonly #read: (key: string) => string | undefined;
-  readonly #writes = new Map<string, Operation>();
+  readonly #read: (key: string) => unknown;
+  readonly #writes = new Map<string, { operation: Operation; record: unknown }>();
   readonly #afterCommit: (() => void)[] = [];
   readonly #ifUndone: (() => void)[] = [];
   readonly #touched = new Set<string>();
@@ -39,7 +39,7 @@ export class Step {
   #sent = false;
   #failure: { error: unknown } | undefined;
 
-  constructor(tree: Tree, now: number, read: (key: string) => string | undefined) {
+  constructor(tree: Tree, now: number, read: (key: string) => unknown) {
     this.tree = tree;
     this.now = now;
     this.#read = read;
@@ -51,7 +51,16 @@ export class Step {
   }
 
   get operations(): Operation[] {
-    return [...this.#writes.values()];
+    const operations: Operation[] = [];
+    for (const { operation } of this.#writes.values()) operations.push(operation);
+    return operations;
+  }
+
+  /** What was written, as objects; undefined for a deleted row. */
+  *records(): Generator<{ key: string; record: unknown; length: number }> {
+    for (const [key, { operation, record }] of this.#writes) {
+      yield { key, record, length: operation.type === "put" ? operation.value.length : 0 };
+    }
   }
 
   get afterCommit(): readonly (() => void)[] {
@@ -86,16 +95,16 @@ export class Step {
 
   read<T>(key: string): T | undefined {
     const own = this.#writes.get(key);
-    const text = own ? (own.type === "put" ? own.value : undefined) : this.#read(key);
-    return text === undefined ? undefined : (JSON.parse(text) as T);
+    return (own ? own.record : this.#read(key)) as T | undefined;
   }
 
+  /** Writes a record. It must not be changed afterwards. */
   put(key: string, record: unknown): void {
-    this.#writes.set(key, { type: "put", key, value: JSON.stringify(record) });
+    this.#writes.set(key, { operation: { type: "put", key, value: JSON.stringify(record) }, record });
   }
 
   del(key: string): void {
-    this.#writes.set(key, { type: "del", key });
+    this.#writes.set(key, { operation: { type: "del", key }, record: undefined });
   }
 
   /** Runs once the batch is on disk, in the order of the calls; never when it is undone. */

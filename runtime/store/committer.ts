@@ -77,6 +77,11 @@ export class Committer {
     return over ? over.value : this.#store.get(key);
   }
 
+  /** Whether a write to this key is not on disk yet. */
+  queues(key: string): boolean {
+    return this.#overlay.has(key);
+  }
+
   /** @throws HerdError `overloaded` or `fenced`, before anything changes. */
   admit(): void {
     if (this.#fence) throw this.#fence;

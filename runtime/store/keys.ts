@@ -49,9 +49,19 @@ export function asksOf(requestId: string): { gte: string; lt: string } {
   return prefixed(`k!${requestId}.`);
 }
 
+const remembered = new Map<string, string>();
+const REMEMBERED = 4_096;
+
 /** Anything as a key part of fixed length: people's ids may hold any character and be long. */
 export function hashed(text: string): string {
-  return createHash("sha256").update(text).digest("base64url").slice(0, 22);
+  const known = remembered.get(text);
+  if (known !== undefined) return known;
+  const hash = createHash("sha256").update(text).digest("base64url").slice(0, 22);
+  if (text.length <= 1_024) {
+    if (remembered.size >= REMEMBERED) remembered.clear();
+    remembered.set(text, hash);
+  }
+  return hash;
 }
 
 /** UTC milliseconds so that keys order as times do. */

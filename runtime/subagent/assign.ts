@@ -155,7 +155,6 @@ export async function assign(engine: Engine, by: Controller, request: unknown): 
       } else {
         step.sendTo("", { type: "worker.launch", input });
       }
-      engine.remember(record);
       engine.backends.launched(step, input);
       step.after(() => engine.sessions.mark(requestId));
       return record;

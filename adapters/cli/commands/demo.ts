@@ -1,5 +1,5 @@
-import { realpath, stat, access, constants } from "node:fs/promises";
-import { basename, dirname, join, relative, resolve, sep } from "node:path";
+import { access, constants, realpath, stat } from "node:fs/promises";
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { Command } from "commander";
 import { createHerd, type Question, type Result } from "../../../runtime/index.ts";
 import { censusAgents } from "../demo/agents.ts";
@@ -111,9 +111,9 @@ async function countable(given: string, store: string): Promise<string> {
     if (code === "EACCES" || code === "EPERM") throw refused(given, "cannot be read by this user");
     throw error;
   }
-  const below = relative(store, folder);
-  const isStore = below === "" || !(below === ".." || below.startsWith(`..${sep}`) || resolve(below) === below);
-  if (isStore) throw refused(given, "belongs to the herd's own store");
+  const path = relative(store, folder);
+  const isOutside = path === ".." || path.startsWith(`..${sep}`) || isAbsolute(path);
+  if (!isOutside) throw refused(given, "belongs to the herd's own store");
   return folder;
 }
 

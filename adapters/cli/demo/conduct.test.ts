@@ -79,6 +79,7 @@ describe("conducting a census", () => {
     const herd = await open(store);
     void conduct(herd, "/it", lost).catch(() => undefined);
     const { requestId } = await reached.promise;
+    // Closing in the very turn of the delivery is another story, the engine's.
     await nextTurn();
     await herd.close();
     const listener = new Listener("none");
