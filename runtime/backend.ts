@@ -1,5 +1,8 @@
 import type { Evidence, Outcome } from "../machines/vocabulary.ts";
 
+/** The backend name of workers that are async functions in this process. */
+export const FUNCTIONS = "functions";
+
 /**
  * The port that backends implement: what carries out a worker's turns. Orders go out after they are on disk,
  * events come in, both correlated by run id. `backend.contract.ts` is the suite every backend must pass.

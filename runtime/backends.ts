@@ -1,25 +1,26 @@
 import type { WorkerContext, WorkerEvent, WorkerFact } from "../machines/vocabulary.ts";
 import { askOwner } from "./asks/ask.ts";
-import type { Backend, BackendEvent, BackendFactory, BackendHost, Order } from "./backend.ts";
+import {
+  FUNCTIONS,
+  type Backend,
+  type BackendEvent,
+  type BackendFactory,
+  type BackendHost,
+  type Order,
+} from "./backend.ts";
 import { boundedOutcome } from "./deliveries/outcome.ts";
-import type { Engine } from "./engine.ts";
-import { FUNCTIONS } from "./functions/functions.ts";
+import type { Engine, Executor, Teller } from "./engine.ts";
 import type { OrderRecord } from "./kernel/records.ts";
 import type { Step } from "./kernel/step.ts";
 import type { WorkerView } from "./kernel/tree.ts";
 import { passFailpoint } from "./store/failpoint.ts";
 import { keys, prefixed } from "./store/keys.ts";
 
-interface Teller {
-  path: string;
-  context: WorkerContext;
-}
-
 /**
  * Where orders go out and events come in. Orders are rows until the event that confirms them is on disk, so that
  * a restart repeats exactly those.
  */
-export class BackendDesk implements BackendHost {
+export class BackendDesk implements BackendHost, Executor {
   readonly #engine: Engine;
   readonly #backends = new Map<string, Backend>();
   readonly #backendOf: (agent: string) => string | undefined;
@@ -48,7 +49,7 @@ export class BackendDesk implements BackendHost {
 
   /** A parent's children have news. */
   wake(step: Step, parent: WorkerView): void {
-    if (parent.context.backend === FUNCTIONS) this.#engine.functions.wakeIn(step, parent);
+    if (parent.context.backend === FUNCTIONS) this.#engine.functions.wake(step, parent);
   }
 
   /** Facts become orders. */

@@ -5,8 +5,9 @@ import type { ReplyReceipt } from "./asks/question.ts";
 import type { BackendFactory } from "./backend.ts";
 import type { Assignment } from "./deliveries/assignment.ts";
 import type { Receiver } from "./deliveries/desk.ts";
-import { Engine, type Clock } from "./engine.ts";
+import type { Clock } from "./engine.ts";
 import { HerdError } from "./errors.ts";
+import { HerdEngine } from "./herd-engine.ts";
 import type { HerdEventName, HerdEvents } from "./events.ts";
 import type { AgentDefinition } from "./functions/agent.ts";
 import type { RequestRecord } from "./kernel/records.ts";
@@ -15,9 +16,10 @@ import { ownerRef, treeIdOf, type Subject } from "./owners.ts";
 import { levelStore } from "./store/level.ts";
 import { keys } from "./store/keys.ts";
 import { StoreLockedError, type Store } from "./store/store.ts";
-import { assign, type AssignRequest, type Controller } from "./subagent/assign.ts";
+import { assign, type Controller } from "./subagent/assign.ts";
 import { close } from "./subagent/close.ts";
-import { list, type Listing } from "./subagent/list.ts";
+import { list } from "./subagent/list.ts";
+import type { AssignRequest, Listing } from "./subagent/shapes.ts";
 import { subagent } from "./subagent/tools.ts";
 import { Ticker } from "./tick.ts";
 
@@ -99,7 +101,7 @@ export async function createHerd<const Agents extends Record<string, AgentDefini
 export async function openHerd(options: HerdOptions<object>, internals: Internals = {}): Promise<HerdInstance> {
   const resolved = resolveOptions(options);
   const store = resolved.store ?? levelStore(resolved.directory, { create: !resolved.passive });
-  const engine = new Engine({
+  const engine = new HerdEngine({
     store,
     options: resolved,
     clock: internals.clock ?? systemClock,
@@ -115,13 +117,13 @@ export async function openHerd(options: HerdOptions<object>, internals: Internal
 
 /** One open herd. */
 export class HerdInstance implements Herd {
-  readonly engine: Engine;
+  readonly engine: HerdEngine;
   readonly #ticker: Ticker;
   #status: HerdStatus = "opening";
   #timer: NodeJS.Timeout | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(engine: Engine) {
+  constructor(engine: HerdEngine) {
     this.engine = engine;
     this.#ticker = new Ticker(engine);
   }
@@ -247,8 +249,10 @@ export class HerdInstance implements Herd {
     this.#status = "closing";
     clearInterval(this.#timer);
     const { deliveries, functions, backends, kernel, sessions } = this.engine;
+    this.engine.closed = herdClosed("closing", "wait");
+    deliveries.wakeAll();
     deliveries.close();
-    await functions.close(graceMs, (ms) => pause(ms));
+    await functions.close(graceMs);
     await backends.close(graceMs);
     await kernel.settled();
     await sessions.flush();
@@ -262,14 +266,7 @@ export class HerdInstance implements Herd {
   }
 
   #assertReadable(operation: string): void {
-    if (this.#status === "open") return;
-    throw new HerdError({
-      category: "internal_failure",
-      reason: "herd_closed",
-      message: `The herd is ${this.#status}`,
-      nextAction: "open it again with createHerd",
-      operation,
-    });
+    if (this.#status !== "open") throw herdClosed(this.#status, operation);
   }
 
   #assertOpen(operation: string): void {
@@ -285,6 +282,16 @@ export class HerdInstance implements Herd {
   }
 }
 
+function herdClosed(status: HerdStatus, operation: string): HerdError {
+  return new HerdError({
+    category: "internal_failure",
+    reason: "herd_closed",
+    message: `The herd is ${status}`,
+    nextAction: "open it again with createHerd",
+    operation,
+  });
+}
+
 function storeLocked({ location, holder }: StoreLockedError, waitedMs: number): HerdError {
   const who = holder
     ? `process ${holder.pid} (${holder.command}), since ${holder.since}`
@@ -292,7 +299,7 @@ function storeLocked({ location, holder }: StoreLockedError, waitedMs: number): 
   return new HerdError({
     category: "worker_busy",
     reason: "store_locked",
-    message: `The store at ${location} is in use by ${who}; waited ${waitedMs} ms`,
+    message: `The store at ${location} is in use by ${who}${waitedMs > 0 ? `; waited ${waitedMs} ms` : ""}`,
     nextAction: "end that process, use another directory, or raise waitForLockMs if it is about to close",
     operation: "createHerd",
     details: { location, ...(holder && { holder }) },

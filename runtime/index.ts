@@ -14,10 +14,17 @@ export type { Assignment, AssignmentStatus, OwnerEvent } from "./deliveries/assi
 export type { AgentDefinition } from "./functions/agent.ts";
 export { StopReason } from "./functions/worker.ts";
 export type { AskOwnerRequest, Worker } from "./functions/worker.ts";
-export type { AssignRequest, StartOptions } from "./subagent/assign.ts";
-export type { AgentRow, Listing, WorkerRow } from "./subagent/list.ts";
 export { tools } from "./subagent/tools.ts";
-export type { AskOwnerAnswer, ToolDefinition, ToolRefusal } from "./subagent/tools.ts";
+export type { ToolDefinition } from "./subagent/tools.ts";
+export type {
+  AgentRow,
+  AskOwnerAnswer,
+  AssignRequest,
+  Listing,
+  StartOptions,
+  ToolRefusal,
+  WorkerRow,
+} from "./subagent/shapes.ts";
 export type { Evidence, Json, Usage } from "../machines/vocabulary.ts";
 export type { Operation, Range, Row, Store } from "./store/store.ts";
 export { levelStore } from "./store/level.ts";

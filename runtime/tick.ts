@@ -1,5 +1,5 @@
 import { activeRequest } from "../machines/projection.ts";
-import type { Engine } from "./engine.ts";
+import type { HerdEngine } from "./herd-engine.ts";
 import { messageOf } from "./errors.ts";
 import type { AskRecord, RequestRecord } from "./kernel/records.ts";
 import { closeIn } from "./subagent/close.ts";
@@ -16,12 +16,12 @@ const SCAN_MS = 30_000;
  * fails never stops the others; it is looked at again at the next tick.
  */
 export class Ticker {
-  readonly #engine: Engine;
+  readonly #engine: HerdEngine;
   #scannedAt = -Infinity;
   readonly #stale = new Map<string, number>();
   #running: Promise<void> | undefined;
 
-  constructor(engine: Engine) {
+  constructor(engine: HerdEngine) {
     this.#engine = engine;
   }
 

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { rules, whyNot, type Rule } from "../../machines/eligibility.ts";
 import type { Evidence } from "../../machines/vocabulary.ts";
+import { FUNCTIONS } from "../backend.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError } from "../errors.ts";
 import { noEvidence, readEvidence } from "../evidence/evidence.ts";
-import { FUNCTIONS } from "../functions/functions.ts";
 import type { Step } from "../kernel/step.ts";
 import { parseRequest } from "../request.ts";
 import { askIdOf } from "../store/keys.ts";

@@ -1,15 +1,11 @@
-import type { WorkerContext, WorkerFact } from "../../machines/vocabulary.ts";
-import type { Engine } from "../engine.ts";
+import type { WorkerFact } from "../../machines/vocabulary.ts";
+import type { Engine, Teller } from "../engine.ts";
 import type { AskRecord, DeliveryRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import { keys } from "../store/keys.ts";
 import { pauseDeadline, resumeDeadline } from "./deadline.ts";
 
 type Fact<Type extends WorkerFact["type"]> = Extract<WorkerFact, { type: Type }>;
-interface Teller {
-  path: string;
-  context: WorkerContext;
-}
 
 /** A question becomes a record and a delivery to its direct owner. */
 export function recordAsked(engine: Engine, fact: Fact<"ask.opened">, worker: Teller, step: Step): void {

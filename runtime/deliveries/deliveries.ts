@@ -44,6 +44,7 @@ export class Deliveries {
   /** Open questions that were said to be unheard. */
   readonly #unheard = new Set<string>();
   #warnedAt = -Infinity;
+  #closing = false;
 
   constructor(options: DeliveriesOptions) {
     this.#options = options;
@@ -74,6 +75,8 @@ export class Deliveries {
 
   /** Whether results of this owner are acknowledged by a handler rather than by a handle. */
   hasResultReceiver({ tree, parentRunId }: RequestRecord): boolean {
+    // While the herd closes nobody acknowledges: what was not handed over in time is handed over again.
+    if (this.#closing) return true;
     return parentRunId === undefined && this.#desks.get(tree)?.receiver?.onResult !== undefined;
   }
 
@@ -155,8 +158,14 @@ export class Deliveries {
     for (const desk of this.#desks.values()) desk.tick();
   }
 
+  /** Everybody who waits looks again: the store cannot be written any more, or the herd closes. */
+  wakeAll(): void {
+    for (const requestId of [...this.#waiters.keys()]) this.tell(requestId, { type: "changed" });
+  }
+
   /** Stops handing out. Handlers under way finish on their own. */
   close(): void {
+    this.#closing = true;
     for (const desk of this.#desks.values()) desk.clear();
   }
 

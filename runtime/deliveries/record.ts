@@ -1,15 +1,11 @@
-import type { WorkerContext, WorkerFact } from "../../machines/vocabulary.ts";
+import type { WorkerFact } from "../../machines/vocabulary.ts";
 import { endDeadline } from "../asks/deadline.ts";
-import type { Engine } from "../engine.ts";
+import type { Engine, Teller } from "../engine.ts";
 import type { DeliveryRecord, OutcomeRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import { keys } from "../store/keys.ts";
 
 type Fact<Type extends WorkerFact["type"]> = Extract<WorkerFact, { type: Type }>;
-interface Teller {
-  path: string;
-  context: WorkerContext;
-}
 
 /** The end of an assignment becomes its outcome and one delivery to its owner. */
 export function recordResult(engine: Engine, fact: Fact<"result.stored">, worker: Teller, step: Step): void {

@@ -159,13 +159,13 @@ export class Execution {
   }
 
   /** How far a run has come: entries that a re-run would not do again. */
-  static async progressOf(engine: Engine, { tree, runId }: OrderRecord): Promise<{ engine: Engine; progress: number }> {
+  static async progressOf(engine: Engine, { tree, runId }: OrderRecord): Promise<number> {
     const worker = (await engine.kernel.tree(tree)).worker(runId);
     const requestId = worker?.context.assignment?.requestId;
-    if (requestId === undefined) return { engine, progress: 0 };
+    if (requestId === undefined) return 0;
     const journal = await engine.kernel.store.range(prefixed(keys.journal(requestId, "")));
     const asks = await engine.kernel.store.range(asksOf(requestId));
-    return { engine, progress: journal.length + asks.length };
+    return journal.length + asks.length;
   }
 
   // ── what the function does ────────────────────────────────────────────────────────────────────────────────

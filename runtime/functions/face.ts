@@ -132,6 +132,7 @@ export function workerFace(execution: Execution): Worker {
   }
 
   const face: Worker = {
+    cwd: request.cwd,
     files: request.files,
     extras: {},
     history: [],

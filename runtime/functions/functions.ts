@@ -1,5 +1,6 @@
+import { setTimeout as pause } from "node:timers/promises";
 import type { WorkerContext, WorkerFact } from "../../machines/vocabulary.ts";
-import type { Engine } from "../engine.ts";
+import type { Engine, FunctionExecutor, Teller } from "../engine.ts";
 import type { AskRecord, OrderRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import type { WorkerView } from "../kernel/tree.ts";
@@ -9,9 +10,6 @@ import { Execution } from "./execution.ts";
 import { settleLost } from "./finish.ts";
 import { Slots } from "./slots.ts";
 import type { StopReason } from "./worker.ts";
-
-/** The backend name of workers that are async functions in this process. */
-export const FUNCTIONS = "functions";
 
 const RUN = "run";
 /** Orders looked at together when a store is opened. */
@@ -27,16 +25,11 @@ interface RunOrder extends OrderRecord {
   progress: number;
 }
 
-interface Teller {
-  path: string;
-  context: WorkerContext;
-}
-
 /**
  * Workers that are async functions. Their order `run` stands in the store exactly while there is something for the
  * function to do, so that opening the store starts those runs and no others.
  */
-export class Functions {
+export class Functions implements FunctionExecutor {
   readonly #engine: Engine;
   readonly #executions = new Map<string, Execution>();
   readonly #slots: Slots;
@@ -79,7 +72,7 @@ export class Functions {
   }
 
   /** A waiting parent has news of its children: it goes on. */
-  wakeIn(step: Step, parent: WorkerView): void {
+  wake(step: Step, parent: WorkerView): void {
     const { runId } = parent.context;
     if (parent.state === "blocked.onChildren") {
       step.send(runId, { type: "turn.started", at: step.now });
@@ -206,7 +199,7 @@ export class Functions {
   }
 
   /** Asks every function to stop and waits for those that execute, at most `graceMs`. */
-  async close(graceMs: number, timeout: (ms: number) => Promise<void>): Promise<void> {
+  async close(graceMs: number): Promise<void> {
     this.#closing = true;
     for (const leave of this.#queued.values()) leave();
     this.#queued.clear();
@@ -215,7 +208,12 @@ export class Functions {
       if (execution.waiting) execution.park();
       else finishing.push(execution.finishEarly());
     }
-    if (finishing.length > 0 && graceMs > 0) await Promise.race([Promise.all(finishing), timeout(graceMs)]);
+    if (finishing.length > 0 && graceMs > 0) {
+      const grace = new AbortController();
+      const over = pause(graceMs, undefined, { signal: grace.signal }).catch(() => undefined);
+      await Promise.race([Promise.all(finishing), over]);
+      grace.abort();
+    }
     this.stopAll("herd_closing", "The herd is closing.");
   }
 
@@ -253,13 +251,13 @@ export class Functions {
   async #countRestart(order: RunOrder): Promise<boolean> {
     const tree = await this.#engine.kernel.tree(order.tree);
     if (tree.unknown.some((row) => row.path === order.path)) return true;
-    const { engine, progress } = await Execution.progressOf(this.#engine, order);
+    const progress = await Execution.progressOf(this.#engine, order);
     const restarts = progress > order.progress ? 1 : order.restarts + 1;
-    if (restarts >= engine.options.restarts) {
-      await settleLost(engine, order, restarts);
+    if (restarts >= this.#engine.options.restarts) {
+      await settleLost(this.#engine, order, restarts);
       return true;
     }
-    await engine.kernel.run(
+    await this.#engine.kernel.run(
       order.tree,
       (step) => {
         if (step.worker(order.runId)) step.put(keys.order(order.runId, RUN), { ...order, restarts, progress });

@@ -156,7 +156,9 @@ describe.each(modes)("a function worker, $name", ({ options }) => {
     await t.idle();
     await question.reply("yes");
     expect((await t.result()).text).toBe("answered yes");
-    if (options.parkAfter === undefined) expect(dropped).toEqual(["asking"]);
+    // A run that is parked may be stopped before it can return.
+    const stopped = options.parkAfter !== undefined && dropped.length === 0;
+    expect(dropped).toEqual(stopped ? [] : ["asking"]);
   });
 });
 

@@ -1,9 +1,7 @@
 import type { Evidence, Json, Usage } from "../../machines/vocabulary.ts";
 import type { Question, ReplyReceipt } from "../asks/question.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
-import type { AssignRequest } from "../subagent/assign.ts";
-import type { Listing } from "../subagent/list.ts";
-import type { AskOwnerAnswer, ToolRefusal } from "../subagent/tools.ts";
+import type { AskOwnerAnswer, AssignRequest, Listing, ToolRefusal } from "../subagent/shapes.ts";
 
 /** What a worker asks its owner. */
 export interface AskOwnerRequest {
@@ -64,6 +62,8 @@ export interface Worker {
     request: ({ askId: string } | { label: string }) & { message: Json; files?: string[]; id?: string },
   ): Promise<ReplyReceipt>;
   close(request: { label: string }): Promise<{ label: string; cleanupError?: string }>;
+  /** Where the worker works: the owner's, or its parent's, directory. The engine never changes the process's. */
+  readonly cwd: string;
   /** The evidence given with the task. */
   readonly files: Evidence[];
   readonly input?: Json;

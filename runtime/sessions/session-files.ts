@@ -1,7 +1,7 @@
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Engine } from "../engine.ts";
 import { messageOf } from "../errors.ts";
+import type { Kernel } from "../kernel/kernel.ts";
 import type { AskRecord, OutcomeRecord, RequestRecord } from "../kernel/records.ts";
 import { asksOf, keys } from "../store/keys.ts";
 
@@ -17,7 +17,7 @@ const BURST = 8;
  * line. It is written from the store after the commit, whole each time, so a missing or old one is simply made again.
  */
 export class SessionFiles {
-  readonly #engine: Engine;
+  readonly #kernel: Kernel;
   readonly #folder: string | undefined;
   readonly #dirty = new Set<string>();
   #writing: Promise<void> | undefined;
@@ -26,9 +26,9 @@ export class SessionFiles {
   #warned = false;
   #made: Promise<unknown> | undefined;
 
-  constructor(engine: Engine) {
-    this.#engine = engine;
-    const { directory } = engine.kernel.store;
+  constructor(kernel: Kernel) {
+    this.#kernel = kernel;
+    const { directory } = kernel.store;
     this.#folder = directory === undefined ? undefined : join(directory, "sessions");
   }
 
@@ -77,7 +77,7 @@ export class SessionFiles {
   }
 
   async #write(requestId: string): Promise<void> {
-    const request = this.#engine.kernel.committed<RequestRecord>(keys.request(requestId));
+    const request = this.#kernel.committed<RequestRecord>(keys.request(requestId));
     const path = request && this.pathOf(request.sessionId);
     if (request === undefined || path === undefined) return;
     try {
@@ -103,14 +103,14 @@ export class SessionFiles {
       { type: "managed", agentDefinition: agent },
       { type: "task", requestId, text: task, files, timestamp: at(acceptedAt) },
     ];
-    for (const [, text] of await this.#engine.kernel.store.range(asksOf(requestId))) {
+    for (const [, text] of await this.#kernel.store.range(asksOf(requestId))) {
       const { askId, question, askedAt, answer, files: evidence } = JSON.parse(text) as AskRecord;
       lines.push({ type: "question", askId, text: question, files: evidence, timestamp: at(askedAt) });
       if (answer) {
         lines.push({ type: "answer", askId, text: answer.message, files: answer.files, timestamp: at(answer.at) });
       }
     }
-    const ended = this.#engine.kernel.committed<OutcomeRecord>(keys.outcome(requestId));
+    const ended = this.#kernel.committed<OutcomeRecord>(keys.outcome(requestId));
     if (ended) lines.push({ type: "result", requestId, ...ended.outcome, timestamp: at(ended.endedAt) });
     return lines;
   }

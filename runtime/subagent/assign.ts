@@ -14,28 +14,6 @@ import { join } from "../kernel/tree.ts";
 import { parseRequest } from "../request.ts";
 import { hashed, keys } from "../store/keys.ts";
 
-/** What every start may carry. */
-export interface StartOptions {
-  /** The caller's id of this assignment: the same id from the same owner gives the same handle, also later. */
-  id?: string;
-  /** JSON up to 16 KB that comes back on questions, results, status and entries. */
-  metadata?: Json;
-  /** Milliseconds of the worker's own time; then it is closed and fails with `deadline_exceeded`. */
-  deadlineMs?: number;
-  /** Aborted before acceptance it rolls back; after it only the waiting stops. */
-  signal?: AbortSignal;
-  files?: string[];
-}
-
-/** A fresh assignment: which agent, which task. */
-export type AssignRequest<Agent extends string> = StartOptions & {
-  agent: Agent;
-  task: string;
-  label?: string;
-  cwd?: string;
-  timeoutMs?: number;
-};
-
 const METADATA_LIMIT = 16 * 1024;
 const LABEL_CEILING = 999;
 const nonBlank = z.string().regex(/\S/, "must contain non-whitespace text");

@@ -5,43 +5,7 @@ import type { Engine } from "../engine.ts";
 import type { AskRecord } from "../kernel/records.ts";
 import { parentPath, runIdOf, type Tree } from "../kernel/tree.ts";
 import { keys } from "../store/keys.ts";
-
-/** One visible worker. */
-export interface WorkerRow {
-  label: string;
-  state: string;
-  steerable: boolean;
-  agentDefinition: string;
-  workspaceId?: string;
-  paneId?: string;
-  cwd?: string;
-  piSessionId?: string;
-  ownerSessionId?: string;
-  activeRequestId?: string;
-  /** ISO 8601, UTC. */
-  lastActivityAt?: string;
-  stale?: true;
-  inactiveMs?: number;
-  parentLabel?: string;
-  cleanupError?: string;
-  resultError?: object;
-  recoveryOnly?: true;
-  diagnostic?: string;
-  queued?: boolean;
-  question?: { askId: string; question: string };
-}
-
-export interface AgentRow {
-  name: string;
-  description: string;
-  enabled?: false;
-  subagents?: string[];
-}
-
-export interface Listing {
-  workers: WorkerRow[];
-  agentDefinitions: AgentRow[];
-}
+import type { AgentRow, Listing, WorkerRow } from "./shapes.ts";
 
 /** Working without a sign of life for this long is shown as stale. Source: specification of the stale advisory. */
 const STALE_MS = 600_000;

@@ -2,24 +2,11 @@ import { z } from "zod";
 import { LABEL_PATTERN } from "../../machines/vocabulary.ts";
 import { close } from "./close.ts";
 import { assign, type Controller } from "./assign.ts";
-import { list, type WorkerRow } from "./list.ts";
+import { list } from "./list.ts";
+import type { WorkerRow } from "./shapes.ts";
 import { reply } from "../asks/reply.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError, internalFailure, invalidRequest, withoutUndefined } from "../errors.ts";
-
-/** The model-facing answer of `ask_owner` when the owner replied. */
-export interface AskOwnerAnswer {
-  ok: true;
-  askId: string;
-  assignmentRequestId: string;
-  answer: string;
-}
-
-/** A public failure as the seed spells it: structured, not thrown. */
-export interface ToolRefusal {
-  ok: false;
-  error: { category: string; message: string; [key: string]: unknown };
-}
 
 /** What a model is told of a tool, with its input as JSON schema. */
 export interface ToolDefinition {

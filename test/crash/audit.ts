@@ -121,7 +121,8 @@ class Audit {
       for (let slot = 1; slot <= 3; slot++) {
         const work = { name: `end-${this.#ledger.session}-${index}-${slot}`, acts: [] };
         const handle = await this.#client.assign(owner, { agent: "plain", work, label: `slot-${slot}` });
-        if (handle === undefined) this.#client.violate(`label slot-${slot} of ${owner} is not free although all is done`);
+        if (handle === undefined)
+          this.#client.violate(`label slot-${slot} of ${owner} is not free although all is done`);
       }
     }
     if (!(await eventually(DRAIN_MS, () => this.#answerAll()))) await this.#stuck();

@@ -140,9 +140,11 @@ class Check {
     const { outcome } = stored;
     if (seen && seen.status !== outcome.status) this.#violate(`${what} was told as ${seen.status}: ${show(stored)}`);
     if (outcome.status === "completed") {
-      if (seen && seen.text !== digest(outcome.text)) this.#violate(`${what} was told as ${seen.text}: ${show(stored)}`);
+      if (seen && seen.text !== digest(outcome.text))
+        this.#violate(`${what} was told as ${seen.text}: ${show(stored)}`);
       const expected = throws(work) ? "a failure" : this.#expected(requestId, work);
-      if (outcome.text !== expected) this.#violate(`${what} is ${digest(outcome.text)}, it must be ${digest(expected)}`);
+      if (outcome.text !== expected)
+        this.#violate(`${what} is ${digest(outcome.text)}, it must be ${digest(expected)}`);
       return;
     }
     const { code } = outcome.error;
@@ -171,9 +173,13 @@ class Check {
     const stored = child && this.#rows.outcomes.get(child.requestId);
     if (child === undefined || stored === undefined) return { code: "a child that has not ended" };
     const entries = [...this.#rows.journal(parentId).values()];
-    const entry = entries.find((each): each is AssignEntry => "requestId" in each && each.requestId === child.requestId);
+    const entry = entries.find(
+      (each): each is AssignEntry => "requestId" in each && each.requestId === child.requestId,
+    );
     if (entry?.outcome === undefined || show(entry.outcome) !== show(stored)) {
-      this.#violate(`the end of child ${name} stands in its parent's journal as ${show(entry?.outcome)}: ${show(stored)}`);
+      this.#violate(
+        `the end of child ${name} stands in its parent's journal as ${show(entry?.outcome)}: ${show(stored)}`,
+      );
     }
     const { outcome } = stored;
     return outcome.status === "completed" ? { text: outcome.text } : { code: outcome.error.code };
@@ -186,7 +192,9 @@ class Check {
       if (deliveryId === undefined || request === undefined || this.#rows.deliveries.has(deliveryId)) continue;
       if (request.parentRunId !== undefined) continue; // its parent's journal shows it
       if (this.#history.endings.has(requestId) || this.#history.maybeTaken.has(requestId)) continue;
-      this.#violate(`the result of ${request.work.name} (${requestId}) is lost: nobody got it and its delivery is gone`);
+      this.#violate(
+        `the result of ${request.work.name} (${requestId}) is lost: nobody got it and its delivery is gone`,
+      );
     }
     for (const { askId, deliveryId, answer, abandoned, requestId } of this.#rows.asks.values()) {
       if (answer || abandoned || this.#rows.deliveries.has(deliveryId)) continue;
@@ -263,7 +271,8 @@ class Check {
       questions: [...this.#rows.asks.values()].flatMap((ask) => (ask.answer || ask.abandoned ? [] : [ask.askId])),
     };
     for (const [kind, ids] of Object.entries(left)) {
-      if (ids.length > 0) this.#violate(`${ids.length} ${kind} are left when all is done: ${ids.slice(0, 5).join(", ")}`);
+      if (ids.length > 0)
+        this.#violate(`${ids.length} ${kind} are left when all is done: ${ids.slice(0, 5).join(", ")}`);
     }
   }
 
@@ -274,4 +283,5 @@ class Check {
 
 const treeOf = (owner: string): string => treeIdOf({ id: owner });
 const isLive = ({ path, state }: StoredWorker): boolean => path.includes("/") && state !== "settling.undelivered";
-const show = (stored: OutcomeRecord | undefined): string => (stored === undefined ? "nothing" : digest(JSON.stringify(stored)));
+const show = (stored: OutcomeRecord | undefined): string =>
+  stored === undefined ? "nothing" : digest(JSON.stringify(stored));

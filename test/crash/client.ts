@@ -1,5 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { HerdError, type Assignment, type Herd, type Listing, type OwnerOptions, type Result } from "../../runtime/index.ts";
+import {
+  HerdError,
+  type Assignment,
+  type Herd,
+  type Listing,
+  type OwnerOptions,
+  type Result,
+} from "../../runtime/index.ts";
 import { digest, type Ending, type Via } from "./facts.ts";
 import type { Assigned } from "./history.ts";
 import type { Ledger } from "./ledger.ts";

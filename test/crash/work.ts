@@ -88,7 +88,10 @@ export function makeWork(random: Random, agent: AgentName, name: string): Work {
     case "stepper":
       return { name, acts: stepperActs(random) };
     case "sleeper":
-      return { name, acts: [{ act: "pause", ms: random.between(0, 400) }, ...(random.chance(0.3) ? [ask(random)] : [])] };
+      return {
+        name,
+        acts: [{ act: "pause", ms: random.between(0, 400) }, ...(random.chance(0.3) ? [ask(random)] : [])],
+      };
     case "parent":
       return { name, acts: parentActs(random, name) };
   }
@@ -110,7 +113,8 @@ function stepperActs(random: Random): Act[] {
     if (kind === "step") acts.push({ act: "step" });
     else if (kind === "ask") acts.push(ask(random));
     else if (kind === "pause") acts.push({ act: "pause", ms: random.between(0, 20) });
-    else acts.push({ act: "all", acts: [{ act: "step" }, { act: "step" }, ...(random.chance(0.3) ? [ask(random)] : [])] });
+    else
+      acts.push({ act: "all", acts: [{ act: "step" }, { act: "step" }, ...(random.chance(0.3) ? [ask(random)] : [])] });
   }
   if (random.chance(0.1)) acts.push({ act: "throw" });
   return acts;

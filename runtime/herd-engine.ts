@@ -1,0 +1,328 @@
+import type { WorkerContext } from "../machines/vocabulary.ts";
+import { publicState } from "../machines/projection.ts";
+import { recordAbandoned, recordAnswered, recordAsked } from "./asks/record.ts";
+import { reply } from "./asks/reply.ts";
+import type { Question } from "./asks/question.ts";
+import { BackendDesk } from "./backends.ts";
+import { Deliveries } from "./deliveries/deliveries.ts";
+import type { AssignmentStatus } from "./deliveries/assignment.ts";
+import { Handle, type HandleSource } from "./deliveries/handle.ts";
+import { acknowledge, recordClosed, recordResult } from "./deliveries/record.ts";
+import { resultOf, type Result } from "./deliveries/result.ts";
+import type { BackendFactory } from "./backend.ts";
+import type { Clock, Engine } from "./engine.ts";
+import type { HerdError } from "./errors.ts";
+import { Events } from "./events.ts";
+import { Agents } from "./functions/agent.ts";
+import { Functions } from "./functions/functions.ts";
+import { Kernel } from "./kernel/kernel.ts";
+import type { AskRecord, DeliveryRecord, LabelRecord, OutcomeRecord, RequestRecord } from "./kernel/records.ts";
+import type { Step, Told } from "./kernel/step.ts";
+import type { Tree } from "./kernel/tree.ts";
+import type { ResolvedOptions } from "./options.ts";
+import { SessionFiles } from "./sessions/session-files.ts";
+import { asksOf, keys } from "./store/keys.ts";
+import type { Store } from "./store/store.ts";
+
+export interface EngineOptions {
+  store: Store;
+  options: ResolvedOptions;
+  clock: Clock;
+  /** The working directory of owners that name none. */
+  cwd: string;
+  backends: readonly BackendFactory[];
+  /** Which backend runs an agent; functions in this process unless it says otherwise. */
+  backendOf?(agent: string): string | undefined;
+}
+
+/** One open store with everything that works on it, wired together. The public herd is a thin face of this. */
+export class HerdEngine implements Engine, HandleSource {
+  readonly options: ResolvedOptions;
+  readonly clock: Clock;
+  readonly cwd: string;
+  readonly events = new Events();
+  readonly agents: Agents;
+  readonly kernel: Kernel;
+  readonly deliveries: Deliveries;
+  readonly functions: Functions;
+  readonly backends: BackendDesk;
+  readonly sessions: SessionFiles;
+  /** Set when the herd takes nothing any more: whoever waits for news hears it. */
+  closed: HerdError | undefined;
+  readonly #gone = new Map<string, (() => void)[]>();
+  readonly #quiet = new Set<() => void>();
+  #numbers = 0;
+
+  constructor({ store, options, clock, cwd, backends, backendOf }: EngineOptions) {
+    this.options = options;
+    this.clock = clock;
+    this.cwd = cwd;
+    this.agents = new Agents(options.agents);
+    this.kernel = new Kernel(store, {
+      sync: options.durability !== "process",
+      maxInFlight: options.maxInFlight,
+      maxInFlightBytes: 16 * 1024 * 1024,
+      lazyMs: 20,
+      attempts: options.reopen.attempts,
+      pauseMs: options.reopen.pauseMs,
+      pause: (ms) => clock.pause(ms),
+      maxTrees: options.maxTrees,
+      passive: options.passive,
+      now: () => clock.now(),
+      record: (told, step) => this.#record(told, step),
+      captured: (step) => this.#tellStates(step),
+      fenced: (error) => this.#fenced(error),
+    });
+    this.deliveries = new Deliveries({
+      kernel: this.kernel,
+      events: this.events,
+      request: (requestId) => this.request(requestId),
+      question: (ask, request, attempt) => this.question(ask, request, attempt),
+      acknowledge: (delivery) => this.kernel.inBackground(acknowledge(this, delivery)),
+      quiet: () => this.quieter(),
+    });
+    this.functions = new Functions(this);
+    this.backends = new BackendDesk(this, backends, backendOf);
+    this.sessions = new SessionFiles(this.kernel);
+  }
+
+  /** Opens the store and goes on with what was under way. */
+  async open(): Promise<void> {
+    await this.kernel.open();
+    if (!this.options.passive) await this.backends.resume();
+  }
+
+  /** An accepted request. */
+  request(requestId: string): RequestRecord | undefined {
+    return this.kernel.read<RequestRecord>(keys.request(requestId));
+  }
+
+  /** A worker's last sign of life: on disk, or a progress note of this process. UTC milliseconds. */
+  lastActivityAt({ runId, lastActivityAt }: WorkerContext): number {
+    return Math.max(lastActivityAt, this.functions.execution(runId)?.lastReportAt ?? 0);
+  }
+
+  /** Unique in this store, and in the order of the calls: the id of a delivery, the place of an order. */
+  newNumber(): string {
+    const epoch = this.kernel.epoch.toString(36).padStart(6, "0");
+    return `${epoch}${(++this.#numbers).toString(36).padStart(9, "0")}`;
+  }
+
+  /** Whom a worker's deliveries are addressed to: its parent's run, or the tree's owner. */
+  ownerKey(tree: Tree, path: string): string {
+    return parentRunId(path) ?? tree.id;
+  }
+
+  /** A child has news: a parent that waits for its children goes on. */
+  wakeParent(step: Step, path: string): void {
+    const runId = parentRunId(path);
+    const parent = runId === undefined ? undefined : step.worker(runId);
+    if (parent) this.backends.wake(step, parent);
+  }
+
+  /** The label is free again, unless another worker has it by now. */
+  releaseLabel(step: Step, { workspace, label, runId }: WorkerContext): void {
+    const key = keys.label(workspace, label);
+    if (step.read<LabelRecord>(key)?.runId === runId) step.del(key);
+  }
+
+  /** Finished work stays readable for a while. */
+  retain(step: Step, requestId: string): void {
+    step.put(keys.due(step.now + this.options.retention.resultsMs, "retention", requestId), {});
+  }
+
+  question(ask: AskRecord, request: RequestRecord, attempt: number): Question {
+    return {
+      askId: ask.askId,
+      requestId: request.requestId,
+      label: request.label,
+      agent: request.agent,
+      owner: request.owner,
+      ...(request.metadata !== undefined && { metadata: request.metadata }),
+      question: ask.question,
+      answerFormat: "text",
+      files: ask.files,
+      askedAt: new Date(ask.askedAt).toISOString(),
+      deliveryId: ask.deliveryId,
+      attempt,
+      reply: (message, options = {}) =>
+        reply(this, { owner: ask.owner, askId: ask.askId, message, cwd: this.cwd, operation: "reply", ...options }),
+    };
+  }
+
+  /** The handle of an accepted request. */
+  handle(request: RequestRecord): Handle {
+    return new Handle(request, this);
+  }
+
+  async openQuestion(request: RequestRecord): Promise<Question | undefined> {
+    const tree = this.kernel.loaded(request.tree);
+    let ask: AskRecord | undefined;
+    if (tree) {
+      const context = tree.worker(request.runId)?.context;
+      if (context?.assignment?.requestId !== request.requestId || context.ask === null) return undefined;
+      ask = this.kernel.committed<AskRecord>(keys.ask(context.ask.askId));
+    } else if (this.kernel.committed(keys.outcome(request.requestId)) === undefined) {
+      const last = (await this.kernel.store.range({ ...asksOf(request.requestId), reverse: true, limit: 1 }))[0];
+      ask = last && (JSON.parse(last[1]) as AskRecord);
+    }
+    if (ask === undefined || ask.answer || ask.abandoned) return undefined;
+    return this.question(ask, request, 1 + Math.max(0, this.kernel.epoch - epochOf(ask.deliveryId)));
+  }
+
+  endedResult(request: RequestRecord): Result | undefined {
+    const outcome = this.kernel.committed<OutcomeRecord>(keys.outcome(request.requestId));
+    if (outcome === undefined) return undefined;
+    if (this.deliveries.hasResultReceiver(request) && this.#openDelivery(request, outcome)) return undefined;
+    const attempt = outcome.deliveryId === undefined ? 1 : 1 + this.kernel.epoch - epochOf(outcome.deliveryId);
+    return resultOf(request, outcome, attempt);
+  }
+
+  async status(request: RequestRecord): Promise<AssignmentStatus> {
+    const { live, unknown } = await this.kernel.run(
+      request.tree,
+      ({ tree }) => ({
+        live: tree.worker(request.runId),
+        unknown: tree.unknown.find((row) => row.path === request.path),
+      }),
+      { operation: "status", owner: request.owner },
+    );
+    const result = this.endedResult(request);
+    const question = result ? undefined : await this.openQuestion(request);
+    const { requestId, label, agent, metadata } = request;
+    return {
+      requestId,
+      label,
+      agent,
+      state: result?.status ?? (live ? publicState(live.state) : unknown ? "unknown" : "settling"),
+      ...(live?.state === "settling.queued" && { queued: true }),
+      ...(live?.context.diagnostic && { diagnostic: live.context.diagnostic }),
+      ...(unknown && { diagnostic: unknown.diagnostic }),
+      ...(question && { question }),
+      ...(result && { result }),
+      ...(metadata !== undefined && { metadata }),
+    };
+  }
+
+  returned(request: RequestRecord, deliveryId: string): void {
+    if (deliveryId === "" || request.parentRunId !== undefined) return;
+    if (this.deliveries.hasResultReceiver(request)) return;
+    const delivery = this.kernel.read<DeliveryRecord>(keys.delivery(request.tree, deliveryId));
+    if (delivery) this.kernel.inBackground(acknowledge(this, delivery));
+  }
+
+  wait: HandleSource["wait"] = (requestId, waiter) => this.deliveries.wait(requestId, waiter);
+
+  async ready(): Promise<void> {
+    if (this.closed) throw this.closed;
+    await this.kernel.ready();
+  }
+
+  noteOpen(question: Question): void {
+    this.deliveries.noteOpen(question);
+  }
+
+  /** Resolves when a worker is gone, with whatever executed it. */
+  async gone(treeId: string, runId: string): Promise<void> {
+    const tree = await this.kernel.tree(treeId);
+    if (tree.worker(runId) === undefined) return;
+    await new Promise<void>((resolve) => {
+      const waiting = this.#gone.get(runId) ?? [];
+      this.#gone.set(runId, [...waiting, resolve]);
+    });
+  }
+
+  /** Something may have come to rest: whoever waits for that looks again. */
+  quieter(): void {
+    for (const look of this.#quiet) look();
+  }
+
+  /**
+   * Resolves once nothing happens any more unless somebody outside acts or time passes.
+   * @param asleep how many functions wait for time to pass.
+   */
+  async idle(asleep: () => number = () => 0): Promise<void> {
+    for (;;) {
+      await this.kernel.settled();
+      for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+      const quiet = this.functions.executing <= asleep() && this.deliveries.running === 0;
+      if (this.kernel.idle && quiet) return;
+      if (this.kernel.idle) {
+        await new Promise<void>((resolve) => {
+          const look = () => {
+            this.#quiet.delete(look);
+            resolve();
+          };
+          this.#quiet.add(look);
+        });
+      }
+    }
+  }
+
+  #openDelivery(request: RequestRecord, outcome: OutcomeRecord): DeliveryRecord | undefined {
+    if (outcome.deliveryId === undefined) return undefined;
+    return this.kernel.read<DeliveryRecord>(keys.delivery(request.parentRunId ?? request.tree, outcome.deliveryId));
+  }
+
+  #record({ fact, worker }: Told, step: Step): void {
+    switch (fact.type) {
+      case "ask.opened":
+        recordAsked(this, fact, worker, step);
+        break;
+      case "ask.answered":
+        recordAnswered(this, fact, worker, step);
+        break;
+      case "ask.abandoned":
+        recordAbandoned(this, fact, step);
+        break;
+      case "result.stored":
+        recordResult(this, fact, worker, step);
+        break;
+      case "assignment.closed":
+        recordClosed(this, fact, worker, step);
+        break;
+      case "result.dropped":
+        step.after(() =>
+          this.events.emit("dropped", {
+            label: worker.context.label,
+            requestId: fact.requestId ?? undefined,
+            why: fact.why,
+          }),
+        );
+        break;
+      case "worker.closed":
+        this.releaseLabel(step, worker.context);
+        step.after(() => this.#tellGone(worker.context.runId));
+        break;
+      default:
+    }
+    this.backends.recorded(fact, worker, step);
+  }
+
+  #tellStates(step: Step): void {
+    if (!this.events.has("state") || step.changes.length === 0) return;
+    const changes = [...step.changes];
+    step.after(() => {
+      for (const change of changes) this.events.emit("state", change);
+    });
+  }
+
+  #tellGone(runId: string): void {
+    for (const resolve of this.#gone.get(runId) ?? []) resolve();
+    this.#gone.delete(runId);
+  }
+
+  #fenced(error: HerdError): void {
+    this.functions.stopAll("fenced", error.message);
+    this.deliveries.wakeAll();
+  }
+}
+
+function parentRunId(path: string): string | undefined {
+  const parts = path.split("/");
+  return parts.length < 2 ? undefined : parts.at(-2);
+}
+
+function epochOf(deliveryId: string): number {
+  return Number.parseInt(deliveryId.slice(0, 6), 36);
+}

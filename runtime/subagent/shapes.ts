@@ -1,0 +1,74 @@
+import type { Json } from "../../machines/vocabulary.ts";
+
+/** What every start may carry. */
+export interface StartOptions {
+  /** The caller's id of this assignment: the same id from the same owner gives the same handle, also later. */
+  id?: string;
+  /** JSON up to 16 KB that comes back on questions, results, status and entries. */
+  metadata?: Json;
+  /** Milliseconds of the worker's own time; then it is closed and fails with `deadline_exceeded`. */
+  deadlineMs?: number;
+  /** Aborted before acceptance it rolls back; after it only the waiting stops. */
+  signal?: AbortSignal;
+  files?: string[];
+}
+
+/** A fresh assignment: which agent, which task. */
+export type AssignRequest<Agent extends string> = StartOptions & {
+  agent: Agent;
+  task: string;
+  label?: string;
+  cwd?: string;
+  timeoutMs?: number;
+};
+
+/** One visible worker. */
+export interface WorkerRow {
+  label: string;
+  state: string;
+  steerable: boolean;
+  agentDefinition: string;
+  workspaceId?: string;
+  paneId?: string;
+  cwd?: string;
+  piSessionId?: string;
+  ownerSessionId?: string;
+  activeRequestId?: string;
+  /** ISO 8601, UTC. */
+  lastActivityAt?: string;
+  stale?: true;
+  inactiveMs?: number;
+  parentLabel?: string;
+  cleanupError?: string;
+  resultError?: object;
+  recoveryOnly?: true;
+  diagnostic?: string;
+  queued?: boolean;
+  question?: { askId: string; question: string };
+}
+
+export interface AgentRow {
+  name: string;
+  description: string;
+  enabled?: false;
+  subagents?: string[];
+}
+
+export interface Listing {
+  workers: WorkerRow[];
+  agentDefinitions: AgentRow[];
+}
+
+/** The model-facing answer of `ask_owner` when the owner replied. */
+export interface AskOwnerAnswer {
+  ok: true;
+  askId: string;
+  assignmentRequestId: string;
+  answer: string;
+}
+
+/** A public failure as the seed spells it: structured, not thrown. */
+export interface ToolRefusal {
+  ok: false;
+  error: { category: string; message: string; [key: string]: unknown };
+}
