@@ -132,7 +132,7 @@ class Audit {
   async #answerAll(): Promise<boolean> {
     let left = 0;
     for (const owner of OWNERS) {
-      const { workers } = await this.#client.list(owner);
+      const workers = await this.#client.list(owner);
       left += workers.length;
       for (const { question, parentLabel } of workers) {
         if (question === undefined || parentLabel !== undefined) continue;
@@ -144,9 +144,8 @@ class Audit {
 
   async #stuck(): Promise<void> {
     for (const owner of OWNERS) {
-      for (const { label, state, activeRequestId, question, diagnostic, cleanupError } of (
-        await this.#client.list(owner)
-      ).workers) {
+      for (const worker of await this.#client.list(owner)) {
+        const { label, state, activeRequestId, question, diagnostic, cleanupError } = worker;
         const more = JSON.stringify({ activeRequestId, question, diagnostic, cleanupError });
         this.#client.violate(`worker ${label} of ${owner} did not end, it is ${state}: ${more}`);
       }

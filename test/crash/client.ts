@@ -110,8 +110,14 @@ export class Client {
     }
   }
 
-  list(owner: string): Promise<Listing> {
-    return this.owner(owner).list();
+  /** The workers that an owner sees; nobody is listed while too much waits for the disk. */
+  async list(owner: string): Promise<Listing["workers"]> {
+    try {
+      return (await this.owner(owner).list()).workers;
+    } catch (error) {
+      if (error instanceof HerdError && error.reason === "overloaded") return [];
+      throw error;
+    }
   }
 
   /** Looks at where an assignment stands, which takes its result when no receiver does. */

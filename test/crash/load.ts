@@ -133,8 +133,7 @@ async function repeat(owner: string, own: readonly Assigned[]): Promise<void> {
 
 /** Answers from the list, as a person does: its own workers' questions, by question or by label. */
 async function answerWhatIsListed(owner: string): Promise<void> {
-  const { workers } = await client.list(owner);
-  for (const { question, parentLabel, label } of workers) {
+  for (const { question, parentLabel, label } of await client.list(owner)) {
     if (question === undefined || parentLabel !== undefined || random.chance(0.6)) continue;
     const target = random.chance(0.8) ? { askId: question.askId } : { label };
     await replyVariously(random, client, (how) => client.reply(owner, target, how));

@@ -17,6 +17,7 @@ export async function openCrashHerd(directory: string, ledger: Ledger, random: R
     agents: crashAgents({ session: ledger.session, write: (fact) => ledger.write(fact), random }),
     tickMs: random.pick([20, 50, 100]),
     maxChildren: random.pick([256, 12]),
+    maxInFlight: random.pick([1_000, 6]),
     maxParkedRuns: random.pick([1_000, 3]),
     maxTrees: random.pick([1_000, 3]),
     // A campaign ends the process more often than any crash loop.
