@@ -99,7 +99,7 @@ export class HerdEngine implements Engine, HandleSource {
 
   /** A worker's last sign of life: on disk, or a progress note of this process. UTC milliseconds. */
   lastActivityAt({ runId, lastActivityAt }: WorkerContext): number {
-    return Math.max(lastActivityAt, this.functions.execution(runId)?.lastReportAt ?? 0);
+    return Math.max(lastActivityAt, this.functions.execution(runId)?.reports.lastAt ?? 0);
   }
 
   /** Unique in this store, and in the order of the calls: the id of a delivery, the place of an order. */

@@ -1,6 +1,6 @@
 import type { Outcome, Usage } from "../../machines/vocabulary.ts";
 import type { Engine } from "../engine.ts";
-import { HerdError, messageOf } from "../errors.ts";
+import { messageOf } from "../errors.ts";
 import type { AskRecord, OrderRecord, RequestRecord } from "../kernel/records.ts";
 import { asksOf, keys, prefixed } from "../store/keys.ts";
 import type { AgentDefinition } from "./agent.ts";
@@ -9,7 +9,9 @@ import { workerFace } from "./face.ts";
 import { failed, outcomeOf, settle } from "./finish.ts";
 import type { Functions } from "./functions.ts";
 import { describeMismatch, Journal, type Claim, type Entry, type Wanted } from "./journal.ts";
-import { StopReason } from "./worker.ts";
+import { Reports } from "./reports.ts";
+import { never, Revocation } from "./revocation.ts";
+import type { StopReason } from "./worker.ts";
 
 /**
  * One execution of a run's function, from the top to its end or until it is stopped. What it waits for is looked at
@@ -23,16 +25,10 @@ export class Execution {
   readonly agent: string;
   readonly journal = new Journal();
   readonly children: Children;
-  /** Made when the function first looks at its signal. */
-  #controller: AbortController | undefined;
-  #stopped: { code: StopReason["code"]; message: string } | undefined;
+  readonly reports: Reports;
   request!: RequestRecord;
-  usage: Usage | undefined;
   /** Steps that were called and have not returned, also those that wait for an open question. */
   pendingSteps = 0;
-  /** UTC milliseconds of the last progress note. */
-  lastReportAt = 0;
-  #note: string | undefined;
   /** Set once: nothing that the function does is taken any more. */
   revoked = false;
   /** UTC milliseconds since when it only waits, or undefined while it executes. */
@@ -42,6 +38,7 @@ export class Execution {
   readonly #commands = { running: 0, steps: 0, handlers: 0 };
   readonly #waits = { answer: 0, turn: 0, children: 0 };
   readonly #fresh: boolean;
+  readonly #revocation: Revocation;
   #hasSlot = true;
   #leaveQueue: (() => void) | undefined;
   #news: { resolve: () => void; reject: (reason: unknown) => void }[] = [];
@@ -65,14 +62,12 @@ export class Execution {
     this.runId = runId;
     this.agent = agent;
     this.children = new Children(this);
+    this.#revocation = new Revocation(runId);
+    this.reports = new Reports((note, usage) => this.#tellReport(note, usage));
   }
 
   get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
-      if (this.#stopped) this.#controller.abort(this.#reason());
-    }
-    return this.#controller.signal;
+    return this.#revocation.signal;
   }
 
   /** Only waits for an answer, for its children or for a place. */
@@ -98,11 +93,11 @@ export class Execution {
     let outcome: Outcome;
     try {
       const value = await definition.run(this.request.task, workerFace(this));
-      outcome = outcomeOf(value, this.usage);
+      outcome = outcomeOf(value, this.reports.usage);
     } catch (error) {
       if (this.revoked || this.#closing) return this.stop("parked", "The function stopped.");
       await this.children.closeAll();
-      outcome = failed("worker_error", error, this.usage);
+      outcome = failed("worker_error", error, this.reports.usage);
     }
     if (!this.revoked) await this.#finish(outcome);
   }
@@ -182,7 +177,7 @@ export class Execution {
     }
     if (claim.type !== "mismatch") return claim;
     await this.hold(describeMismatch(claim, wanted));
-    return this.never();
+    return never();
   }
 
   /** Runs one command of the function's on its tree. */
@@ -269,38 +264,12 @@ export class Execution {
    * @throws HerdError `closed`, or the signal's reason while the herd closes.
    */
   async live(): Promise<void> {
-    if (this.revoked || this.#closing) await this.#refusal();
+    if (this.revoked || this.#closing) await this.#revocation.refusal();
   }
 
-  #refusal(): Promise<never> {
-    const { code, message } = this.#reason();
-    if (code === "herd_closing") return Promise.reject(this.signal.reason);
-    if (code === "parked" || code === "fenced") return this.never();
-    return Promise.reject(
-      new HerdError({
-        category: "internal_failure",
-        reason: "closed",
-        message: `This worker's assignment is over: ${message}`,
-        nextAction: "return; nothing that it does counts any more",
-        operation: "worker",
-        ids: { runId: this.runId },
-      }),
-    );
-  }
-
-  /** A promise that never settles: the run goes on in another execution. */
-  never<T>(): Promise<T> {
-    return new Promise<T>(() => undefined);
-  }
-
-  /** Tells progress to whoever watches, at most once a turn of the event loop. */
+  /** Tells progress to whoever watches. */
   report(note: string, usage: Usage | undefined): void {
-    if (this.revoked) return;
-    this.lastReportAt = this.engine.kernel.now();
-    if (usage) this.usage = sum(this.usage, usage);
-    const first = this.#note === undefined;
-    this.#note = note;
-    if (first) setImmediate(() => this.#tellReport());
+    if (!this.revoked) this.reports.add(note, usage, this.engine.kernel.now());
   }
 
   // ── what reaches the run ──────────────────────────────────────────────────────────────────────────────────
@@ -322,7 +291,7 @@ export class Execution {
     if (this.revoked) return;
     for (const { resolve } of this.#news.splice(0)) resolve();
     this.children.dispatch();
-    if (this.#held) void this.#finish(this.#held);
+    if (this.#held) this.engine.kernel.inBackground(this.#finish(this.#held));
   }
 
   /** Drops it out of memory; its answer or its children start it again from the top. */
@@ -333,7 +302,7 @@ export class Execution {
   /** The herd closes: what executes may come to its next stop. */
   finishEarly(): Promise<void> {
     this.#closing = true;
-    this.#abort("herd_closing", "The herd is closing.");
+    this.#revocation.revoke("herd_closing", "The herd is closing.");
     for (const { reject } of this.#news.splice(0)) reject(this.signal.reason);
     return new Promise((resolve) => (this.#ended = resolve));
   }
@@ -342,10 +311,10 @@ export class Execution {
   stop(code: StopReason["code"], message: string): void {
     if (this.revoked) return;
     this.revoked = true;
-    this.#abort(code, message);
+    this.#revocation.revoke(code, message);
     const waiting = this.#news.splice(0);
-    if (code !== "parked" && code !== "fenced") {
-      for (const { reject } of waiting) this.#refusal().catch(reject);
+    if (!this.#revocation.goesOnElsewhere) {
+      for (const { reject } of waiting) this.#revocation.refusal().catch(reject);
     }
     this.#leaveQueue?.();
     if (this.#hasSlot) this.functions.releaseSlot(this.agent);
@@ -381,24 +350,9 @@ export class Execution {
     }
   }
 
-  /** The first reason to stop is the one that counts. */
-  #abort(code: StopReason["code"], message: string): void {
-    if (this.#stopped) return;
-    this.#stopped = { code, message };
-    this.#controller?.abort(this.#reason());
-  }
-
-  #reason(): StopReason {
-    const { code, message } = this.#stopped ?? { code: "closed", message: "It has ended." };
-    return new StopReason(code, message);
-  }
-
-  #tellReport(): void {
+  #tellReport(note: string, usage: Usage | undefined): void {
     const { label, requestId } = this.request;
-    const note = this.#note ?? "";
-    this.#note = undefined;
-    const { usage, runId } = this;
-    this.engine.events.emit("report", { runId, label, requestId, note, ...(usage && { usage }) });
+    this.engine.events.emit("report", { runId: this.runId, label, requestId, note, ...(usage && { usage }) });
   }
 
   #changed(): void {
@@ -419,7 +373,7 @@ export class Execution {
     this.#checking = true;
     setImmediate(() => {
       this.#checking = false;
-      if (!this.revoked && this.#onlyWaits()) void this.#wait();
+      if (!this.revoked && this.#onlyWaits()) this.engine.kernel.inBackground(this.#wait());
     });
   }
 
@@ -443,12 +397,4 @@ export class Execution {
       this.functions.cameToWait(this);
     }
   }
-}
-
-function sum(a: Usage | undefined, b: Usage): Usage {
-  const total: Usage = { ...a };
-  for (const field of ["inputTokens", "outputTokens", "costUsd"] as const) {
-    if (b[field] !== undefined) total[field] = (total[field] ?? 0) + b[field];
-  }
-  return total;
 }

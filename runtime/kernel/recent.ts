@@ -1,3 +1,5 @@
+/** Requests, outcomes, asks and deliveries: what later commands of the same assignment look at. */
+const KINDS = new Set(["q", "u", "k", "d"]);
 /** Rows whose text is longer than this are not kept as objects. */
 const LONGEST = 16 * 1024;
 const ENTRIES = 4_096;
@@ -10,10 +12,12 @@ export class RecentRecords {
   readonly #records = new Map<string, unknown>();
 
   get(key: string): unknown {
+    if (!KINDS.has(key[0] as string)) return undefined;
     return this.#records.get(key);
   }
 
   set(key: string, record: unknown, length: number): void {
+    if (!KINDS.has(key[0] as string)) return;
     this.#records.delete(key);
     if (record === undefined || length > LONGEST) return;
     this.#records.set(key, record);

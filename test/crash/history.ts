@@ -111,7 +111,9 @@ export class History {
       }
       case "refused":
         this.#refused(line);
-        this.#end(line.c);
+        // Every refusal waits for what was queued before it, but one for which there was no room in the queue.
+        if (line.reason === "overloaded") this.#begun.delete(line.c);
+        else this.#end(line.c);
         break;
       case "attached":
         if (line.results) this.#attached.add(line.owner);
