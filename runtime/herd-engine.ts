@@ -70,6 +70,7 @@ export class HerdEngine implements Engine, HandleSource {
       passive: options.passive,
       now: () => clock.now(),
       record: (told, step) => this.#record(told, step),
+      notesChanges: () => this.events.has("state"),
       captured: (step) => this.#tellStates(step),
       fenced: (error) => this.#fenced(error),
     });
@@ -300,7 +301,7 @@ export class HerdEngine implements Engine, HandleSource {
   }
 
   #tellStates(step: Step): void {
-    if (!this.events.has("state") || step.changes.length === 0) return;
+    if (step.changes.length === 0) return;
     const changes = [...step.changes];
     step.after(() => {
       for (const change of changes) this.events.emit("state", change);

@@ -255,7 +255,7 @@ export class HerdInstance implements Herd {
     await functions.close(graceMs);
     await backends.close(graceMs);
     await kernel.settled();
-    await sessions.flush();
+    await sessions.flush(graceMs);
     await kernel.close();
     this.#status = "closed";
   }

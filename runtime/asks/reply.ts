@@ -3,7 +3,6 @@ import type { Json } from "../../machines/vocabulary.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError, invalidRequest } from "../errors.ts";
 import { noEvidence, readEvidence } from "../evidence/evidence.ts";
-import { idFrom } from "../ids.ts";
 import type { AskRecord, CallerIdRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import { hashed, keys } from "../store/keys.ts";
@@ -58,7 +57,7 @@ export async function reply(engine: Engine, command: ReplyCommand): Promise<Repl
       if (ask === undefined || ask.owner !== owner) throw notFound(operation, askId);
       const { requestId, runId } = ask;
       const receipt = {
-        requestId: idFrom(`${askId}/reply`),
+        requestId: `${askId}.reply`,
         askId,
         assignmentRequestId: requestId,
         sessionId: engine.request(requestId)?.sessionId ?? "",

@@ -18,6 +18,8 @@ export interface KernelOptions extends Omit<CommitterOptions, "fenced"> {
   passive: boolean;
   now(): number;
   record: Recorder;
+  /** Whether steps note which workers changed their state. */
+  notesChanges(): boolean;
   /** A step is complete and about to be queued. */
   captured(step: Step): void;
   fenced(error: HerdError): void;
@@ -147,47 +149,57 @@ export class Kernel {
    * Resolves when the effect is on disk. Rejects with the refusal, after everything it may be based on is on
    * disk; or with `internal_failure` when the command failed and was undone.
    */
-  async run<T>(treeId: string, body: (step: Step) => T, options: StepOptions): Promise<T> {
-    this.#committer.admit();
-    if (this.#committer.recovery) await this.ready();
-    let tree = this.#trees.get(treeId);
-    if (tree === undefined) {
-      tree = await this.#activate(treeId, options.owner ?? { id: "" });
+  run<T>(treeId: string, body: (step: Step) => T, options: StepOptions): Promise<T> {
+    try {
       this.#committer.admit();
+    } catch (error) {
+      return Promise.reject(error);
     }
-    const step = new Step(tree, this.#options.now(), (key) => this.read(key));
+    const tree = this.#trees.get(treeId);
+    if (tree === undefined || this.#committer.recovery) return this.#runLater(treeId, body, options);
+    return this.#runOn(tree, body, options);
+  }
+
+  async #runLater<T>(treeId: string, body: (step: Step) => T, options: StepOptions): Promise<T> {
+    if (this.#committer.recovery) await this.ready();
+    const tree = this.#trees.get(treeId) ?? (await this.#activate(treeId, options.owner ?? { id: "" }));
+    this.#committer.admit();
+    return this.#runOn(tree, body, options);
+  }
+
+  #runOn<T>(tree: Tree, body: (step: Step) => T, options: StepOptions): Promise<T> {
+    const step = new Step(tree, this.#options.now(), (key) => this.read(key), this.#options.notesChanges());
     let value: T;
     try {
       value = this.#take(step, body);
     } catch (error) {
       step.undo();
+      const failure = error instanceof HerdError ? error : internalFailure(options.operation, error);
       if (step.dirty) {
         this.#drop(tree);
-        throw error instanceof HerdError ? error : internalFailure(options.operation, error);
+        return Promise.reject(failure);
       }
-      await this.#committer.settled();
-      throw error instanceof HerdError ? error : internalFailure(options.operation, error);
+      return this.#committer.settled().then(() => Promise.reject(failure));
     }
     this.#touch(tree);
     const { operations, afterCommit } = step;
     for (const { key, record, length } of step.records()) this.#recent.set(key, record, length);
     if (operations.length === 0 && afterCommit.length === 0) {
-      if (!options.lazy) await this.#committer.settled();
-      return value;
+      return options.lazy ? Promise.resolve(value) : this.#committer.settled().then(() => value);
     }
-    this.pin(treeId);
+    this.pin(tree.id);
     return new Promise((resolve, reject) => {
       this.#committer.submit({
         operations,
-        group: treeId,
+        group: tree.id,
         ...(options.lazy && { lazy: true }),
         landed: () => {
-          this.unpin(treeId);
+          this.unpin(tree.id);
           resolve(value);
           for (const task of afterCommit) task();
         },
         undone: (error) => {
-          this.unpin(treeId);
+          this.unpin(tree.id);
           step.undo();
           for (const { key } of operations) this.#recent.delete(key);
           this.#drop(tree);

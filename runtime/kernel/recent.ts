@@ -18,8 +18,10 @@ export class RecentRecords {
 
   set(key: string, record: unknown, length: number): void {
     if (!KINDS.has(key[0] as string)) return;
-    this.#records.delete(key);
-    if (record === undefined || length > LONGEST) return;
+    if (record === undefined || length > LONGEST) {
+      this.#records.delete(key);
+      return;
+    }
     this.#records.set(key, record);
     if (this.#records.size <= ENTRIES) return;
     for (const oldest of this.#records.keys()) {

@@ -36,10 +36,13 @@ export class Step {
   readonly #ifUndone: (() => void)[] = [];
   readonly #touched = new Set<string>();
   readonly #told: Told[] = [];
+  readonly #notesChanges: boolean;
   #sent = false;
   #failure: { error: unknown } | undefined;
 
-  constructor(tree: Tree, now: number, read: (key: string) => unknown) {
+  /** @param notesChanges somebody wants to hear of changed states. */
+  constructor(tree: Tree, now: number, read: (key: string) => unknown, notesChanges: boolean) {
+    this.#notesChanges = notesChanges;
     this.tree = tree;
     this.now = now;
     this.#read = read;
@@ -181,6 +184,7 @@ export class Step {
   }
 
   #noteChange(snapshot: { value: unknown; context: WorkerContext }, before: string | undefined): void {
+    if (!this.#notesChanges) return;
     const from = before === undefined ? undefined : publicState(statePath(JSON.parse(before)));
     const to = publicState(statePath(snapshot.value as never));
     if (from === to) return;

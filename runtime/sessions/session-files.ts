@@ -21,7 +21,8 @@ export class SessionFiles {
   readonly #folder: string | undefined;
   readonly #dirty = new Set<string>();
   #writing: Promise<void> | undefined;
-  #hurried = false;
+  /** Set when the herd closes: how long there is time to write. */
+  #until: number | undefined;
   #hurry: (() => void) | undefined;
   #warned = false;
   #made: Promise<unknown> | undefined;
@@ -50,17 +51,17 @@ export class SessionFiles {
     if (path !== undefined) await rm(path, { force: true });
   }
 
-  /** Writes what is outstanding. */
-  async flush(): Promise<void> {
-    this.#hurried = true;
+  /** Writes what is outstanding, for at most so many milliseconds; what is left is made again when it is needed. */
+  async flush(forMs: number): Promise<void> {
+    this.#until = performance.now() + forMs;
     this.#hurry?.();
     while (this.#writing) await this.#writing;
-    this.#hurried = false;
   }
 
   async #drain(): Promise<void> {
     for (let written = 0; this.#dirty.size > 0; written++) {
-      if (written % BURST === 0 && !this.#hurried) await this.#trail();
+      if (this.#until === undefined && written % BURST === 0) await this.#trail();
+      if (this.#until !== undefined && performance.now() >= this.#until) return this.#dirty.clear();
       const [requestId] = this.#dirty as Iterable<string> as [string];
       this.#dirty.delete(requestId);
       await this.#write(requestId);

@@ -56,7 +56,7 @@ class Doing {
       case "step":
         return [`#${at}=${await this.#step(at)}`];
       case "child":
-        return [await this.#child(act, at)];
+        return this.#child(act, at);
       case "pause":
         await pause(act.ms, undefined, { signal: this.#worker.signal });
         return [];
@@ -94,7 +94,7 @@ class Doing {
     return value;
   }
 
-  async #child({ work, escalate, named }: Extract<Act, { act: "child" }>, at: string): Promise<string> {
+  async #child({ work, escalate, named, read }: Extract<Act, { act: "child" }>, at: string): Promise<string[]> {
     const answer = (question: Question) =>
       escalate ? this.#worker.escalate(question) : question.reply(policyFor(question.question));
     const child = await this.#worker.assign({
@@ -103,7 +103,8 @@ class Doing {
       onQuestion: answer,
       ...(named && { name: `child-${at}` }),
     });
+    if (!read) return [];
     const { text, error } = await child.result();
-    return partOf(work.name, error ? { code: error.code } : { text });
+    return [partOf(work.name, error ? { code: error.code } : { text })];
   }
 }

@@ -1,0 +1,202 @@
+import { getEventListeners } from "node:events";
+import { describe, expect, test } from "vitest";
+import type { AgentDefinition } from "pi-herd";
+import { createTestHerd } from "pi-herd/testing";
+import type { HerdInstance } from "../../runtime/herd.ts";
+import { asks, does, gate, refusalOf, rowsOf, statesOf, until } from "./support.ts";
+
+/** A parent with two children that the test plays, which does what it is told when it is let on. */
+async function family(then: AgentDefinition["run"] = async () => "done") {
+  const on = gate();
+  const lead: AgentDefinition = {
+    description: "delegates",
+    subagents: ["part"],
+    run: async (task, worker) => {
+      await worker.assign({ agent: "part", task: "one" });
+      await worker.assign({ agent: "part", task: "two" });
+      await on.opened;
+      return then(task, worker);
+    },
+  };
+  const t = await createTestHerd({ agents: { does, lead, part: does } });
+  const script = t.scripted("part");
+  const run = await t.owner.assign({ agent: "lead", task: "A" });
+  const children = [await script.run("part"), await script.run("part-2")] as const;
+  for (const child of children) await child.turn();
+  return { t, run, script, children, on };
+}
+
+describe("closing a parent", () => {
+  test("closes its children before it, and while that goes on a new child is worker_busy", async () => {
+    const refused: string[] = [];
+    const { t, script, children, on } = await family(async (_task, worker) => {
+      await worker.assign({ agent: "part", task: "three" }).catch((error) => refused.push(error.category));
+      return "done";
+    });
+    script.stopsAtOnce = false;
+    const order: string[] = [];
+    t.herd.on("result", ({ label, status }) => order.push(`${label} ${status}`));
+    const closing = t.owner.close({ label: "lead" }).then(() => order.push("lead gone"));
+    await until(() => children.every(({ orders }) => orders.at(-1)?.kind === "stop"));
+    expect(await statesOf(t)).toEqual(["lead closing", "part closing", "part-2 closing"]);
+    on.open();
+    await until(() => refused.length > 0);
+    expect(refused).toEqual(["worker_busy"]);
+    expect(script.runs).toHaveLength(2);
+    await children[0].exit();
+    expect(await statesOf(t)).toEqual(["lead closing", "part-2 closing"]);
+    await children[1].exit();
+    await closing;
+    expect(order.at(-1)).toBe("lead gone");
+    expect((await t.owner.list()).workers).toEqual([]);
+  });
+
+  test("that another close is closing is worker_busy, and leaves no clean-up error behind", async () => {
+    const { t, script, children } = await family();
+    script.stopsAtOnce = false;
+    const closing = t.owner.close({ label: "lead" });
+    await until(() => children.every(({ orders }) => orders.at(-1)?.kind === "stop"));
+    expect(await refusalOf(t.owner.close({ label: "lead" }))).toMatchObject({
+      category: "worker_busy",
+      reason: "closing",
+    });
+    for (const row of (await t.owner.list()).workers) expect(row).not.toHaveProperty("cleanupError");
+    for (const child of children) await child.exit();
+    expect(await closing).toEqual({ label: "lead" });
+  });
+
+  test("goes on after the process died in the middle of it", async () => {
+    const { t, script, children } = await family();
+    script.stopsAtOnce = false;
+    void t.owner.close({ label: "lead" }).catch(() => undefined);
+    await until(() => children.every(({ orders }) => orders.at(-1)?.kind === "stop"));
+    await children[0].exit();
+    await t.crash();
+    await t.idle();
+    expect(await statesOf(t)).toEqual(["lead closing", "part-2 closing"]);
+    expect(children[1].orders.filter(({ kind }) => kind === "stop")).toHaveLength(2);
+    await children[1].exit();
+    expect((await t.owner.list()).workers).toEqual([]);
+    expect(t.owner.results).toEqual([]);
+  });
+});
+
+describe("a child", () => {
+  test("of a living parent cannot be closed, or answered, by the root", async () => {
+    const { t, children } = await family();
+    await children[0].ask("Which?");
+    await children[0].endTurn();
+    const before = await statesOf(t);
+    for (const call of [
+      t.owner.close({ label: "part" }),
+      t.owner.close({ label: "part-2" }),
+      t.owner.reply({ label: "part", message: "this" }),
+    ]) {
+      expect(await refusalOf(call)).toMatchObject({ category: "target_not_found" });
+    }
+    expect(await statesOf(t)).toEqual(before);
+  });
+});
+
+describe("closing a worker that asks", () => {
+  test("removes its question for good, and a late reply is target_not_found", async () => {
+    const t = await createTestHerd({ agents: { asks } });
+    const run = await t.owner.assign({ agent: "asks", task: "A" });
+    const question = await t.question();
+    await t.owner.close({ label: "asks" });
+    expect(await refusalOf(question.reply("late"))).toMatchObject({ category: "target_not_found", reason: "closed" });
+    expect(await refusalOf(t.owner.reply({ label: "asks", message: "late" }))).toMatchObject({
+      category: "target_not_found",
+    });
+    await t.crash();
+    await t.idle();
+    expect(t.owner.questions).toHaveLength(1);
+    const handle = await t.herd.assignment(run.requestId);
+    expect(await handle.next()).toMatchObject({ type: "result", result: { status: "closed" } });
+    expect(t.owner.results).toEqual([]);
+  });
+});
+
+describe("closing the herd", () => {
+  test("lets no callback fire afterwards and leaves its workers as they are; opening again goes on", async () => {
+    const on = gate();
+    let starts = 0;
+    const t = await createTestHerd({
+      agents: {
+        does,
+        slow: {
+          description: "does not listen",
+          run: async () => {
+            if (++starts > 1) return "second time";
+            await on.opened;
+            return "first time";
+          },
+        },
+      },
+    });
+    const script = t.scripted("does");
+    const calls: string[] = [];
+    for (const event of ["state", "result", "question", "dropped", "undelivered"] as const) {
+      t.herd.on(event, () => calls.push(event));
+    }
+    t.herd.owner("moody", {
+      onResult: () => {
+        calls.push("onResult");
+        throw new Error("not now");
+      },
+    });
+    await t.herd.owner("moody").assign({ agent: "does", task: "B" });
+    const other = await script.run();
+    await other.turn();
+    await other.settle("B");
+    await t.owner.assign({ agent: "slow", task: "A" });
+    await t.owner.assign({ agent: "does", task: "C" });
+    const run = await script.run("does");
+    await run.turn();
+    await until(() => calls.includes("undelivered"));
+    await t.herd.close({ graceMs: 0 });
+    const before = [...calls];
+    on.open();
+    await expect(t.clock.advance("24h")).rejects.toThrow(/The herd is closed/);
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    expect(calls).toEqual(before);
+    expect(run.orders.map(({ kind }) => kind)).toEqual(["start"]);
+
+    await t.crash();
+    expect((await t.result()).text).toBe("second time");
+    await run.settle("C");
+    expect((await t.result()).text).toBe("C");
+  });
+});
+
+test("hundreds of workers that were assigned and closed leave no actor, no row and no listener", async () => {
+  const t = await createTestHerd({ agents: { asks, does } });
+  const script = t.scripted("does");
+  const { signal } = new AbortController();
+  const cycle = async (label: string, agent: "asks" | "does") => {
+    const run = await t.owner.assign({ agent, task: "A", label, signal });
+    const ended = run.result({ signal });
+    if (agent === "does") await (await script.run(label)).turn();
+    await t.owner.close({ label });
+    expect((await ended).status).toBe("closed");
+  };
+  await cycle("first", "does");
+  const { kernel, deliveries } = (t.herd as HerdInstance).engine;
+  const leftovers = async () => ({
+    trees: kernel.loadedTrees,
+    actors: [...kernel.trees()].map(({ actors, paths, resting, written }) => [
+      actors.size,
+      paths.size,
+      resting.size,
+      written.size,
+    ]),
+    handlers: deliveries.running,
+    listeners: getEventListeners(signal, "abort").length,
+    // What stays is what is told of finished work until its retention ends.
+    rows: (await rowsOf(t)).split("\n").filter((row) => !/^[uqkt]!/.test(row)).length,
+  });
+  const baseline = await leftovers();
+  for (let round = 0; round < 200; round++) await cycle(`w${round}`, round % 2 === 0 ? "does" : "asks");
+  expect(await leftovers()).toEqual(baseline);
+  expect(baseline).toMatchObject({ actors: [[1, 0, 0, 1]], listeners: 0, handlers: 0 });
+});

@@ -1,0 +1,129 @@
+import { describe, expect, test } from "vitest";
+import { createTestHerd } from "pi-herd/testing";
+import { asks, does, rowsOf } from "./support.ts";
+
+/** A herd whose only backend a test plays, so that it knows of every call. */
+async function scripted() {
+  const t = await createTestHerd({ agents: { asks, does } });
+  const script = t.scripted("does");
+  return { t, calls: () => script.runs.flatMap(({ orders }) => orders) };
+}
+
+describe("assign", () => {
+  test("of nothing, of blanks, without a task or with an empty one: each has its own message, and nothing is touched", async () => {
+    const { t, calls } = await scripted();
+    await t.owner.assign({ agent: "asks", task: "A" });
+    const before = await rowsOf(t);
+    const messages: string[] = [];
+    for (const fields of [{}, { agent: " ", task: "\t" }, { agent: "does" }, { agent: "does", task: " \n " }]) {
+      const answer = await t.owner.subagent({ action: "assign", ...fields });
+      expect(answer).toMatchObject({ ok: false, error: { category: "invalid_request", operation: "assign" } });
+      messages.push(answer.error.message);
+    }
+    expect(new Set(messages).size).toBe(4);
+    expect(messages[1]).toMatch(/agent, task/);
+    expect(await rowsOf(t)).toBe(before);
+    expect(calls()).toEqual([]);
+  });
+
+  test.each([
+    ["an unknown field", { foo: 1 }, "foo"],
+    ["a blank task", { task: "  " }, "task"],
+    ["a timeout out of its range", { timeoutMs: 5_000 }, "timeoutMs"],
+    ["a field of another form", { label: "one", agent: undefined, reusable: true }, "reusable"],
+  ])("with %s calls no backend", async (_what, change, field) => {
+    const { t, calls } = await scripted();
+    const request = { action: "assign", agent: "does", task: "A", ...change };
+    expect(await t.owner.subagent(request)).toMatchObject({
+      ok: false,
+      error: { category: "invalid_request", field, rollbackOccurred: false, retryAttempted: false },
+    });
+    await t.idle();
+    expect(calls()).toEqual([]);
+  });
+
+  test("says the range when it refuses a timeout, whatever the action", async () => {
+    const { t } = await scripted();
+    for (const timeoutMs of [5_000, 300_001, 5_001.5, "6000", Number.NaN]) {
+      for (const action of ["assign", "list", "close"]) {
+        const answer = await t.owner.subagent({ action, timeoutMs });
+        expect(answer.error).toMatchObject({ category: "invalid_request", field: "timeoutMs" });
+        expect(answer.error.message).toContain("5001 to 300000");
+      }
+    }
+  });
+});
+
+describe("a label", () => {
+  const requests = {
+    assign: { agent: "does", task: "A" },
+    steer: { message: "x" },
+    reply: { message: "x" },
+    close: {},
+  };
+  const actions = Object.entries(requests);
+
+  test.each(actions)("that is none is refused by %s before anything happens", async (action, fields) => {
+    const { t, calls } = await scripted();
+    const before = await rowsOf(t);
+    for (const label of ["a".repeat(33), "Worker", "a.b", "1st", "-", "ä"]) {
+      expect(await t.owner.subagent({ action, label, ...fields })).toMatchObject({
+        ok: false,
+        error: { category: "invalid_request", field: "label", operation: action },
+      });
+    }
+    expect(await rowsOf(t)).toBe(before);
+    expect(calls()).toEqual([]);
+  });
+
+  test("of 32 characters passes and names the worker in every action", async () => {
+    const { t } = await scripted();
+    const label = "a".repeat(32);
+    expect(await t.owner.subagent({ action: "assign", agent: "asks", task: "A", label })).toMatchObject({
+      ok: true,
+      label,
+    });
+    await t.question();
+    expect(await t.owner.subagent({ action: "reply", label, message: "yes" })).toMatchObject({ ok: true, label });
+    await t.owner.subagent({ action: "assign", agent: "does", task: "A", label: "b".repeat(32) });
+    expect(await t.owner.subagent({ action: "close", label: "b".repeat(32) })).toMatchObject({ ok: true });
+  });
+});
+
+test.each([{ action: "list" }, { action: "close", label: "one" }])(
+  "files are refused by $action without a look at the disk",
+  async (request) => {
+    const { t } = await scripted();
+    // A look at the disk would find none of them readable, and say that instead.
+    const files = ["missing.md", "/dev/null", "/"];
+    const { error } = await t.owner.subagent({ ...request, files });
+    expect(error).toMatchObject({ category: "invalid_request", reason: "invalid_field", field: "files" });
+    expect(error.message).toContain(`${request.action} does not take files`);
+  },
+);
+
+test.each(["start", "resume"])("the retired action %s is answered as one that is not supported", async (action) => {
+  const { t, calls } = await scripted();
+  const { error } = await t.owner.subagent({ action, agent: "does", session: "x", task: "A" });
+  expect(error).toMatchObject({ category: "invalid_request", field: "action", operation: action });
+  expect(error.message).toContain(`The action "${action}" is not supported`);
+  expect(error.message).toContain("list, assign, steer, reply, close");
+  expect(calls()).toEqual([]);
+});
+
+test("five workers started at once each get their own task, and their results keep to it", async () => {
+  const t = await createTestHerd({ agents: { does } });
+  const script = t.scripted("does");
+  const tasks = ["a", "b", "c", "d", "e"];
+  const runs = await Promise.all(tasks.map((task) => t.owner.assign({ agent: "does", task })));
+  const order = [3, 0, 4, 1, 2];
+  const started = runs.map(({ label }) => script.runs.find((run) => run.label === label));
+  for (const index of order) await started[index]?.turn();
+  for (const index of order.toReversed()) {
+    const start = started[index]?.orders[0];
+    expect(start).toMatchObject({ kind: "start", task: tasks[index], requestId: runs[index]?.requestId });
+    await started[index]?.settle(`done with ${start?.kind === "start" ? start.task : "nothing"}`);
+  }
+  const results = await Promise.all(runs.map(async ({ requestId }) => (await t.herd.assignment(requestId)).result()));
+  expect(results.map(({ text }) => text)).toEqual(tasks.map((task) => `done with ${task}`));
+});
