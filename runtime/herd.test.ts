@@ -99,6 +99,22 @@ describe("createHerd", () => {
     expect((await run.result()).text).toBe("A: yes");
   });
 
+  test('with durability "process" keeps what it told over a close, and says what it does not survive', async () => {
+    const warnings: string[] = [];
+    const listen = (warning: Error) => warnings.push(warning.message);
+    process.on("warning", listen);
+    cleanups.push(() => process.off("warning", listen));
+    const directory = await folder();
+    const first = await open(directory, { durability: "process" });
+    const run = await first.owner("me").assign({ agent: "asks", task: "A" });
+    await first.close();
+    const second = await open(directory);
+    expect((await (await second.assignment(run.requestId)).status()).state).toBe("blocked");
+    expect(warnings.some((message) => message.includes("survives the end of this process, not of the machine"))).toBe(
+      true,
+    );
+  });
+
   test("with passive: true reads what is there and refuses every command", async () => {
     const directory = await folder();
     const first = await open(directory);

@@ -109,6 +109,10 @@ export async function openHerd(options: HerdOptions<object>, internals: Internal
     backends: internals.backends ?? [],
     ...(internals.backendOf && { backendOf: internals.backendOf }),
   });
+  if (resolved.durability === "process") {
+    const message = 'durability "process": what is acknowledged survives the end of this process, not of the machine';
+    process.emitWarning(message, { type: "HerdDurabilityWarning" });
+  }
   for (const warning of engine.agents.warnings) process.emitWarning(warning, { type: "HerdAgentWarning" });
   const herd = new HerdInstance(engine);
   await herd.open();

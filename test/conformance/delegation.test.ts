@@ -75,7 +75,11 @@ describe("a parent", () => {
             on.open();
             const texts: string[] = [];
             for (const part of parts) texts.push((await part.result()).text);
-            return { workers: workers.map(({ label, ownerSessionId }) => [label, ownerSessionId]), agentDefinitions, texts } as never;
+            return {
+              workers: workers.map(({ label, ownerSessionId }) => [label, ownerSessionId]),
+              agentDefinitions,
+              texts,
+            } as never;
           },
           ["leaf"],
         ),
@@ -98,11 +102,14 @@ describe("a parent", () => {
     const t = await createTestHerd({
       agents: {
         does,
-        lead: parent(async (task, worker) => {
-          const part = await worker.assign({ agent: "does", task: "half" });
-          const own = await worker.step("other half", () => (done.push("own"), "own half"));
-          return `${task}: ${own} and ${(await part.result()).text}`;
-        }, ["does"]),
+        lead: parent(
+          async (task, worker) => {
+            const part = await worker.assign({ agent: "does", task: "half" });
+            const own = await worker.step("other half", () => (done.push("own"), "own half"));
+            return `${task}: ${own} and ${(await part.result()).text}`;
+          },
+          ["does"],
+        ),
       },
     });
     const script = t.scripted("does");

@@ -140,7 +140,12 @@ describe("ancestry", () => {
     await t.crash();
     const { workers } = await t.owner.list();
     expect(workers.map(({ label }) => label).toSorted()).toEqual(["one", "two"]);
-    for (const row of workers) expect(row).toMatchObject({ state: "unknown", recoveryOnly: true, diagnostic: expect.stringContaining("parent") });
+    for (const row of workers)
+      expect(row).toMatchObject({
+        state: "unknown",
+        recoveryOnly: true,
+        diagnostic: expect.stringContaining("parent"),
+      });
   });
 });
 
