@@ -151,7 +151,7 @@ export class HerdInstance implements Herd {
     }
     this.#status = "open";
     if (tickMs > 0 && !passive) {
-      this.#timer = setInterval(() => void this.tick().catch(() => undefined), tickMs);
+      this.#timer = setInterval(() => this.engine.kernel.inBackground(this.tick()), tickMs);
       this.#timer.unref();
     }
   }

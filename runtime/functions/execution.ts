@@ -1,7 +1,7 @@
 import type { Outcome, Usage } from "../../machines/vocabulary.ts";
 import type { Engine } from "../engine.ts";
 import { messageOf } from "../errors.ts";
-import type { AskRecord, OrderRecord, RequestRecord } from "../kernel/records.ts";
+import type { AskRecord, RequestRecord } from "../kernel/records.ts";
 import { asksOf, keys, prefixed } from "../store/keys.ts";
 import type { AgentDefinition } from "./agent.ts";
 import { Children } from "./children.ts";
@@ -148,19 +148,12 @@ export class Execution {
     }
     for (const [, text] of await kernel.store.range(asksOf(requestId))) {
       const ask = JSON.parse(text) as AskRecord;
+      // An answer that came while these rows were being read is newer than they are.
+      const known = ask.journalKey === undefined ? undefined : this.journal.get(ask.journalKey);
+      if (known?.kind === "ask" && known.ask.answer) continue;
       if (ask.journalKey !== undefined) this.journal.set(ask.journalKey, { kind: "ask", ask });
       if (!ask.answer && !ask.abandoned) this.#openAsk = ask.askId;
     }
-  }
-
-  /** How far a run has come: entries that a re-run would not do again. */
-  static async progressOf(engine: Engine, { tree, runId }: OrderRecord): Promise<number> {
-    const worker = (await engine.kernel.tree(tree)).worker(runId);
-    const requestId = worker?.context.assignment?.requestId;
-    if (requestId === undefined) return 0;
-    const journal = await engine.kernel.store.range(prefixed(keys.journal(requestId, "")));
-    const asks = await engine.kernel.store.range(asksOf(requestId));
-    return journal.length + asks.length;
   }
 
   // ── what the function does ────────────────────────────────────────────────────────────────────────────────

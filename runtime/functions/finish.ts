@@ -3,7 +3,7 @@ import { boundedOutcome } from "../deliveries/outcome.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError, messageOf } from "../errors.ts";
 import type { OrderRecord } from "../kernel/records.ts";
-import { keys } from "../store/keys.ts";
+import { asksOf, keys, prefixed } from "../store/keys.ts";
 import type { Execution } from "./execution.ts";
 
 /** What a function returned, as the end of its assignment. A string is the text; other JSON is data and its text. */
@@ -100,4 +100,14 @@ export async function settleLost(engine: Engine, order: OrderRecord, restarts: n
     },
     { operation: "settle" },
   );
+}
+
+/** How far a run has come: entries that a re-run would not do again. */
+export async function progressOf(engine: Engine, { tree, runId }: OrderRecord): Promise<number> {
+  const worker = (await engine.kernel.tree(tree)).worker(runId);
+  const requestId = worker?.context.assignment?.requestId;
+  if (requestId === undefined) return 0;
+  const journal = await engine.kernel.store.range(prefixed(keys.journal(requestId, "")));
+  const asks = await engine.kernel.store.range(asksOf(requestId));
+  return journal.length + asks.length;
 }

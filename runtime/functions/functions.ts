@@ -7,7 +7,7 @@ import type { WorkerView } from "../kernel/tree.ts";
 import { passFailpoint } from "../store/failpoint.ts";
 import { keys } from "../store/keys.ts";
 import { Execution } from "./execution.ts";
-import { settleLost } from "./finish.ts";
+import { progressOf, settleLost } from "./finish.ts";
 import { Slots } from "./slots.ts";
 import type { StopReason } from "./worker.ts";
 
@@ -251,7 +251,7 @@ export class Functions implements FunctionExecutor {
   async #countRestart(order: RunOrder): Promise<boolean> {
     const tree = await this.#engine.kernel.tree(order.tree);
     if (tree.unknown.some((row) => row.path === order.path)) return true;
-    const progress = await Execution.progressOf(this.#engine, order);
+    const progress = await progressOf(this.#engine, order);
     const restarts = progress > order.progress ? 1 : order.restarts + 1;
     if (restarts >= this.#engine.options.restarts) {
       await settleLost(this.#engine, order, restarts);

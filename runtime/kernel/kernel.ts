@@ -310,12 +310,13 @@ export class Kernel {
       const step = this.#step;
       if (step !== undefined && step.tree === tree) step.observe(event);
     });
-    this.#trees.set(treeId, tree);
+    // Who only looks need not say whose tree it is; one that does not exist yet is not kept under no name.
+    if (rows.length > 0 || owner.id !== "") this.#trees.set(treeId, tree);
     return tree;
   }
 
   #touch(tree: Tree): void {
-    this.#trees.delete(tree.id);
+    if (!this.#trees.delete(tree.id)) return;
     this.#trees.set(tree.id, tree);
   }
 
