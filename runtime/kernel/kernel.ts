@@ -161,10 +161,18 @@ export class Kernel {
   }
 
   async #runLater<T>(treeId: string, body: (step: Step) => T, options: StepOptions): Promise<T> {
-    if (this.#committer.recovery) await this.ready();
-    const tree = this.#trees.get(treeId) ?? (await this.#activate(treeId, options.owner ?? { id: "" }));
-    this.#committer.admit();
-    return this.#runOn(tree, body, options);
+    // Pinned, so that the tree that was read is the one in memory when the step runs.
+    this.pin(treeId);
+    try {
+      for (;;) {
+        if (this.#committer.recovery) await this.ready();
+        const tree = this.#trees.get(treeId) ?? (await this.#activate(treeId, options.owner ?? { id: "" }));
+        this.#committer.admit();
+        if (!this.#stale.has(treeId)) return this.#runOn(tree, body, options);
+      }
+    } finally {
+      this.unpin(treeId);
+    }
   }
 
   #runOn<T>(tree: Tree, body: (step: Step) => T, options: StepOptions): Promise<T> {
