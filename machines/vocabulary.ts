@@ -116,8 +116,8 @@ export type SupervisorContext = {
 
 /** How an assignment ended, before anybody was told. `text` is whole; `data` is what a function returned. */
 export type Outcome =
-  | { status: "completed"; text: string; data?: Json; usage?: Usage }
-  | { status: "failed"; error: { code: string; message: string }; usage?: Usage };
+  | { status: "completed"; text: string; data?: Json; usage?: Usage; unreadSteers?: number }
+  | { status: "failed"; error: { code: string; message: string }; usage?: Usage; unreadSteers?: number };
 
 export interface Usage {
   inputTokens?: number;

@@ -29,6 +29,8 @@ export type Order =
   | (OrderBase & { kind: "start"; task: string; files: Evidence[]; agent: string; cwd: string; sessionId: string })
   /** Go on with the owner's answer. Confirmed by `turn.started`. */
   | (OrderBase & { kind: "answer"; askId: string; message: string; files: Evidence[] })
+  /** Tell the worker at work what its owner says. Confirmed by `delivered` with this order's id. */
+  | (OrderBase & { kind: "steer"; message: string; files: Evidence[] })
   /** End whatever executes it. Confirmed by `gone`, with proof. */
   | (OrderBase & { kind: "stop" });
 
@@ -47,6 +49,7 @@ export type BackendEvent =
   | { type: "turn.ended" }
   | { type: "settled"; outcome: Outcome }
   | { type: "activity" }
+  | { type: "delivered"; orderId: string }
   | { type: "gone" };
 
 /** What the engine hands to a backend when the herd opens. */

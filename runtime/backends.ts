@@ -63,6 +63,9 @@ export class BackendDesk implements BackendHost, Executor {
     if (fact.type === "order.run") {
       const orderId = fact.answerOf === undefined ? "start" : `answer.${fact.answerOf}`;
       this.#order(step, { ...base, orderId, kind: "run", ...(fact.answerOf && { answerOf: fact.answerOf }) });
+    } else if (fact.type === "order.steer") {
+      const { steerId, message, files } = fact;
+      this.#order(step, { ...base, orderId: `steer.${steerId}`, kind: "steer", message, files });
     } else if (fact.type === "order.stop") {
       this.#order(step, { ...base, orderId: "stop", kind: "stop" });
     } else if (fact.type === "worker.closed") {
@@ -97,6 +100,7 @@ export class BackendDesk implements BackendHost, Executor {
         const belongs = event.type === "gone" || requestId === undefined;
         if (!belongs && worker.context.assignment?.requestId !== requestId) return false;
         const told = toWorkerEvent(event, step.now);
+        if (event.type === "delivered" && step.read(keys.order(runId, event.orderId)) === undefined) return false;
         if (!step.can(runId, told)) return false;
         step.send(runId, told);
         if (event.type === "turn.started") {
@@ -106,6 +110,7 @@ export class BackendDesk implements BackendHost, Executor {
             step.del(keys.order(runId, `answer.${lastAskId(requestOfWorker, worker.context.asks)}`));
           }
         }
+        if (event.type === "delivered") step.del(keys.order(runId, event.orderId));
         return true;
       },
       { operation: event.type },
@@ -143,6 +148,9 @@ export class BackendDesk implements BackendHost, Executor {
     const requestId = context.assignment?.requestId;
     const base = { orderId: record.orderId, runId: record.runId, label: context.label, requestId };
     if (record.kind === "stop") return { ...base, kind: "stop" };
+    if (record.kind === "steer") {
+      return { ...base, kind: "steer", message: record.message ?? "", files: record.files ?? [] };
+    }
     if (record.answerOf !== undefined) {
       const answer = this.#engine.kernel.read<{ answer?: { message: string; files: [] } }>(
         keys.ask(record.answerOf),
@@ -174,6 +182,8 @@ function toWorkerEvent(event: BackendEvent, at: number): WorkerEvent {
       return { type: "tool.called", at };
     case "settled":
       return { type: "settled", outcome: boundedOutcome(event.outcome), at };
+    case "delivered":
+      return { type: "delivered" };
     case "gone":
       return { type: "backend.gone" };
   }

@@ -5,7 +5,7 @@ import type { Deliveries } from "./deliveries/deliveries.ts";
 import type { Events } from "./events.ts";
 import type { Agents } from "./functions/agent.ts";
 import type { Kernel } from "./kernel/kernel.ts";
-import type { AskRecord, OrderRecord, RequestRecord } from "./kernel/records.ts";
+import type { AskRecord, OrderRecord, RequestRecord, SteerRecord } from "./kernel/records.ts";
 import type { Step } from "./kernel/step.ts";
 import type { Tree, WorkerView } from "./kernel/tree.ts";
 import type { ResolvedOptions } from "./options.ts";
@@ -40,6 +40,8 @@ export interface FunctionExecutor extends Executor {
   resume(orders: readonly OrderRecord[]): Promise<void>;
   /** The answer to an open question is on disk. */
   answered(runId: string, ask: AskRecord): void;
+  /** A steer is on disk. */
+  steered(runId: string, steer: SteerRecord): void;
 }
 
 /** What the parts of the engine need of each other. `HerdEngine` wires them together. */
@@ -73,6 +75,8 @@ export interface Engine {
   question(ask: AskRecord, request: RequestRecord, attempt: number): Question;
   /** Where an assignment stands now, for whoever looks on. */
   status(request: RequestRecord): Promise<AssignmentStatus>;
+  /** Resolves with the next news of an assignment. Rejects with the signal's reason. */
+  news(requestId: string, signal: AbortSignal | undefined): Promise<void>;
   /** Resolves when a worker is gone, with whatever executed it. */
   gone(treeId: string, runId: string): Promise<void>;
   /** Something may have come to rest: whoever waits for that looks again. */

@@ -2,6 +2,7 @@ import type { WorkerContext } from "../machines/vocabulary.ts";
 import { publicState } from "../machines/projection.ts";
 import { recordAbandoned, recordAnswered, recordAsked } from "./asks/record.ts";
 import { reply } from "./asks/reply.ts";
+import { recordSteered } from "./subagent/record.ts";
 import type { Question } from "./asks/question.ts";
 import { BackendDesk } from "./backends.ts";
 import { Deliveries } from "./deliveries/deliveries.ts";
@@ -223,6 +224,24 @@ export class HerdEngine implements Engine, HandleSource {
     this.deliveries.noteOpen(question);
   }
 
+  news(requestId: string, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const aborted = () => {
+        stop();
+        reject(signal?.reason);
+      };
+      const stop = this.deliveries.wait(requestId, {
+        hears: false,
+        tell: () => {
+          stop();
+          signal?.removeEventListener("abort", aborted);
+          resolve();
+        },
+      });
+      signal?.addEventListener("abort", aborted);
+    });
+  }
+
   /** Resolves when a worker is gone, with whatever executed it. */
   async gone(treeId: string, runId: string): Promise<void> {
     const tree = await this.kernel.tree(treeId);
@@ -290,6 +309,9 @@ export class HerdEngine implements Engine, HandleSource {
             why: fact.why,
           }),
         );
+        break;
+      case "order.steer":
+        recordSteered(this, fact, worker, step);
         break;
       case "worker.closed":
         this.releaseLabel(step, worker.context);

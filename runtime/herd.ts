@@ -16,10 +16,12 @@ import { ownerRef, treeIdOf, type Subject } from "./owners.ts";
 import { levelStore } from "./store/level.ts";
 import { keys } from "./store/keys.ts";
 import { StoreLockedError, type Store } from "./store/store.ts";
-import { assign, type Controller } from "./subagent/assign.ts";
+import type { Controller } from "./subagent/acceptance.ts";
+import { assign } from "./subagent/assign.ts";
 import { close } from "./subagent/close.ts";
 import { list } from "./subagent/list.ts";
-import type { AssignRequest, Listing } from "./subagent/shapes.ts";
+import type { AssignRequest, Listing, SteerReceipt } from "./subagent/shapes.ts";
+import { steer } from "./subagent/steer.ts";
 import { subagent } from "./subagent/tools.ts";
 import { Ticker } from "./tick.ts";
 
@@ -35,6 +37,12 @@ export interface Owner<Agent extends string> {
    * @throws HerdError `unknown_agent`, `worker_label_exists`, `id_reused`, `overloaded`, … before anything changed.
    */
   assign(request: AssignRequest<Agent>): Promise<Assignment>;
+  /**
+   * Changes what a worker works on now; it never makes a second result.
+   *
+   * What can happen twice: the worker may hear the same steer again after a restart.
+   */
+  steer(request: { label: string; message: string; files?: string[] }): Promise<SteerReceipt>;
   /**
    * Answers one question. With `askId` exactly that one; with `label` whatever the worker asks now.
    *
@@ -195,6 +203,10 @@ export class HerdInstance implements Herd {
           treeId,
           path: "",
         });
+      },
+      steer: async (request) => {
+        this.#assertOpen("steer");
+        return steer(engine, by, request);
       },
       close: async ({ label }) => {
         this.#assertOpen("close");

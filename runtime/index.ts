@@ -22,6 +22,7 @@ export type {
   AssignRequest,
   Listing,
   StartOptions,
+  SteerReceipt,
   ToolRefusal,
   WorkerRow,
 } from "./subagent/shapes.ts";

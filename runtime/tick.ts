@@ -70,6 +70,7 @@ export class Ticker {
     const del = (row: string) => operations.push({ type: "del", key: row });
     const request = kernel.read<RequestRecord>(keys.request(requestId));
     for (const [row] of await kernel.range(prefixed(keys.journal(requestId, "")))) del(row);
+    for (const [row] of await kernel.range(prefixed(keys.steer(requestId, "")))) del(row);
     for (const [row, text] of await kernel.range(asksOf(requestId))) {
       del(row);
       const { answer } = JSON.parse(text) as AskRecord;

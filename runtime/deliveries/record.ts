@@ -3,7 +3,9 @@ import { endDeadline } from "../asks/deadline.ts";
 import type { Engine, Teller } from "../engine.ts";
 import type { DeliveryRecord, OutcomeRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
+import { runIdOf } from "../kernel/tree.ts";
 import { keys } from "../store/keys.ts";
+import { descendants } from "../subagent/target.ts";
 
 type Fact<Type extends WorkerFact["type"]> = Extract<WorkerFact, { type: Type }>;
 
@@ -80,6 +82,12 @@ export function acknowledgeIn(engine: Engine, step: Step, delivery: DeliveryReco
       step.removeResting(runId);
       engine.releaseLabel(step, resting.context);
     } else if (live?.context.assignment?.requestId === requestId) {
+      if (!live.context.reusable) {
+        const reason = { code: "parent_closed" as const, message: "Its parent worker has ended." };
+        for (const child of descendants(step.tree, live.path)) {
+          step.send(runIdOf(child), { type: "close", reason, at: step.now });
+        }
+      }
       step.send(runId, { type: "result.acknowledged" });
     }
   }

@@ -52,6 +52,7 @@ export function resultOf(
     piSessionId: request.sessionId,
     status: outcome.status,
     truncated: visible.truncated,
+    ...("unreadSteers" in outcome && outcome.unreadSteers !== undefined && { unreadSteers: outcome.unreadSteers }),
     ...(outcome.status === "completed" ? { elapsedMs } : { error: outcome.error }),
     ...more,
   };

@@ -1,7 +1,7 @@
 import type { Outcome, Usage } from "../../machines/vocabulary.ts";
 import type { Engine } from "../engine.ts";
 import { messageOf } from "../errors.ts";
-import type { AskRecord, RequestRecord } from "../kernel/records.ts";
+import type { AskRecord, RequestRecord, SteerRecord } from "../kernel/records.ts";
 import { asksOf, keys, prefixed } from "../store/keys.ts";
 import type { AgentDefinition } from "./agent.ts";
 import { Children } from "./children.ts";
@@ -11,6 +11,7 @@ import type { Functions } from "./functions.ts";
 import { describeMismatch, Journal, type Claim, type Entry, type Wanted } from "./journal.ts";
 import { Reports } from "./reports.ts";
 import { never, Revocation } from "./revocation.ts";
+import { Steers } from "./steers.ts";
 import type { StopReason } from "./worker.ts";
 
 /**
@@ -25,6 +26,7 @@ export class Execution {
   readonly agent: string;
   readonly journal = new Journal();
   readonly children: Children;
+  readonly steers = new Steers();
   readonly reports: Reports;
   request!: RequestRecord;
   /** Steps that were called and have not returned, also those that wait for an open question. */
@@ -145,6 +147,9 @@ export class Execution {
     const prefix = keys.journal(requestId, "");
     for (const [key, text] of await kernel.store.range(prefixed(prefix))) {
       this.journal.set(key.slice(prefix.length), JSON.parse(text) as Entry);
+    }
+    for (const [, text] of await kernel.store.range(prefixed(keys.steer(requestId, "")))) {
+      this.steers.add(JSON.parse(text) as SteerRecord);
     }
     for (const [, text] of await kernel.store.range(asksOf(requestId))) {
       const ask = JSON.parse(text) as AskRecord;

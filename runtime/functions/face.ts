@@ -7,9 +7,11 @@ import { HerdError, internalFailure, invalidRequest, withoutUndefined } from "..
 import { idFrom } from "../ids.ts";
 import type { AskRecord } from "../kernel/records.ts";
 import { parseRequest } from "../request.ts";
-import { assign, type Controller } from "../subagent/assign.ts";
+import type { Controller } from "../subagent/acceptance.ts";
+import { assign } from "../subagent/assign.ts";
 import { close } from "../subagent/close.ts";
 import { list } from "../subagent/list.ts";
+import { steer } from "../subagent/steer.ts";
 import { subagent } from "../subagent/tools.ts";
 import { keys } from "../store/keys.ts";
 import type { Execution } from "./execution.ts";
@@ -29,7 +31,7 @@ export function workerFace(execution: Execution): Worker {
   const { engine, treeId, runId, request } = execution;
   const path = request.path;
 
-  const controller = (child?: { key: string }): Controller => ({
+  const controller = (child?: { key: string; whose: string }): Controller => ({
     treeId,
     owner: { id: request.sessionId },
     workspace: request.workspace,
@@ -42,8 +44,8 @@ export function workerFace(execution: Execution): Worker {
       requestId: idFrom(`${request.requestId}/${child?.key ?? ""}`),
       journal: (step, accepted) => {
         if (child === undefined) return;
-        const { requestId, runId: childRunId, agent, task } = accepted;
-        const entry: AssignEntry = { kind: "assign", agent, task, requestId, runId: childRunId };
+        const { requestId, runId: childRunId, task } = accepted;
+        const entry: AssignEntry = { kind: "assign", agent: child.whose, task, requestId, runId: childRunId };
         step.put(keys.journal(request.requestId, child.key), entry);
         step.after(() => execution.journal.set(child.key, entry));
       },
@@ -175,11 +177,13 @@ export function workerFace(execution: Execution): Worker {
       await execution.gate();
       assertDelegates("assign");
       const { name, onQuestion, ...rest } = given;
-      const { agent, task } = rest as { agent: string; task: string };
-      const wanted: Wanted = { kind: "assign", name, base: `assign:${agent}`, agent, text: task };
+      const { agent, label, task } = rest as { agent?: string; label?: string; task: string };
+      // A live worker is told apart by its label: which agent it has is its own.
+      const whose = agent ?? `label ${label}`;
+      const wanted: Wanted = { kind: "assign", name, base: `assign:${whose}`, agent: whose, text: task };
       const claim = await execution.claim(wanted);
       if (claim.type === "new") {
-        await execution.during("running", () => assign(engine, controller({ key: claim.key }), rest));
+        await execution.during("running", () => assign(engine, controller({ key: claim.key, whose }), rest));
       }
       return execution.children.handle(claim.key, execution.journal.get(claim.key) as AssignEntry, onQuestion);
     },
@@ -193,7 +197,7 @@ export function workerFace(execution: Execution): Worker {
       await question.reply(answer);
     },
 
-    steers: () => [],
+    steers: () => execution.steers.take().map(({ message, files }) => ({ message, files })),
 
     report(note, usage) {
       execution.report(note, usage);
@@ -212,7 +216,9 @@ export function workerFace(execution: Execution): Worker {
         };
         const claim = await execution.claim(wanted);
         if (claim.type === "recorded") return accepted(execution, claim.entry as AssignEntry);
-        return execution.during("running", () => subagent(engine, controller({ key: claim.key }), input));
+        return execution.during("running", () =>
+          subagent(engine, controller({ key: claim.key, whose: wanted.agent as string }), input),
+        );
       }
       return execution.during("running", () => subagent(engine, controller(), input));
     },
@@ -238,6 +244,12 @@ export function workerFace(execution: Execution): Worker {
           path,
         }),
       );
+    },
+
+    async steer(given) {
+      await execution.gate();
+      assertDelegates("steer");
+      return execution.during("running", () => steer(engine, { treeId, path, cwd: request.cwd }, given));
     },
 
     async close({ label }) {

@@ -38,6 +38,8 @@ export function failed(code: string, error: unknown, usage: Usage | undefined): 
 export async function settle(execution: Execution, outcome: Outcome): Promise<boolean> {
   const { engine, treeId, runId } = execution;
   await execution.children.readAll();
+  const { unread } = execution.steers;
+  if (unread > 0) outcome = { ...outcome, unreadSteers: unread };
   try {
     return await engine.kernel.run(
       treeId,

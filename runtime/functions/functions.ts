@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { WorkerContext, WorkerFact } from "../../machines/vocabulary.ts";
 import type { Engine, FunctionExecutor, Teller } from "../engine.ts";
-import type { AskRecord, OrderRecord } from "../kernel/records.ts";
+import type { AskRecord, OrderRecord, SteerRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import type { WorkerView } from "../kernel/tree.ts";
 import { passFailpoint } from "../store/failpoint.ts";
@@ -89,6 +89,14 @@ export class Functions implements FunctionExecutor {
         this.order(step, worker);
         step.after(() => this.#go(step.tree.id, runId, agent));
         break;
+      case "order.steer": {
+        step.send(runId, { type: "delivered" });
+        // Waiting for its children it goes on at once, to read what came.
+        const steered = step.worker(runId);
+        if (steered) this.order(step, steered);
+        step.after(() => this.#go(step.tree.id, runId, agent));
+        break;
+      }
       case "ask.opened":
         // Between two waits of a function there is a turn only where its chart opened one.
         if (step.worker(runId)?.state === "working.inTurn") step.send(runId, { type: "turn.ended", at: step.now });
@@ -135,6 +143,10 @@ export class Functions implements FunctionExecutor {
   /** The answer to an open question is on disk. */
   answered(runId: string, ask: AskRecord): void {
     this.#executions.get(runId)?.answered(ask);
+  }
+
+  steered(runId: string, steer: SteerRecord): void {
+    this.#executions.get(runId)?.steers.add(steer);
   }
 
   /** Goes on with the runs that were executing when the store was last closed or the process ended. */

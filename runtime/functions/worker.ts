@@ -1,7 +1,7 @@
 import type { Evidence, Json, Usage } from "../../machines/vocabulary.ts";
 import type { Question, ReplyReceipt } from "../asks/question.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
-import type { AskOwnerAnswer, AssignRequest, Listing, ToolRefusal } from "../subagent/shapes.ts";
+import type { AskOwnerAnswer, AssignRequest, Listing, SteerReceipt, ToolRefusal } from "../subagent/shapes.ts";
 
 /** What a worker asks its owner. */
 export interface AskOwnerRequest {
@@ -58,6 +58,7 @@ export interface Worker {
   /** The model-facing `subagent` for a worker that may delegate: the seed's JSON, nothing thrown. */
   subagent(input: unknown): Promise<any>;
   list(): Promise<Listing>;
+  steer(request: { label: string; message: string; files?: string[] }): Promise<SteerReceipt>;
   reply(
     request: ({ askId: string } | { label: string }) & { message: Json; files?: string[]; id?: string },
   ): Promise<ReplyReceipt>;

@@ -76,6 +76,18 @@ export interface DeliveryRecord {
   epoch: number;
 }
 
+/** What the owner said while the worker was at work. */
+export interface SteerRecord {
+  steerId: string;
+  /** Its place in the order of acceptance. */
+  number: string;
+  requestId: string;
+  message: string;
+  files: Evidence[];
+  /** UTC milliseconds. */
+  at: number;
+}
+
 /** What a backend still has to do. */
 export interface OrderRecord {
   orderId: string;

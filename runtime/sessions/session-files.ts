@@ -2,8 +2,8 @@ import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "../errors.ts";
 import type { Kernel } from "../kernel/kernel.ts";
-import type { AskRecord, OutcomeRecord, RequestRecord } from "../kernel/records.ts";
-import { asksOf, keys } from "../store/keys.ts";
+import type { AskRecord, OutcomeRecord, RequestRecord, SteerRecord } from "../kernel/records.ts";
+import { asksOf, keys, prefixed } from "../store/keys.ts";
 
 /**
  * Session files trail the work by a while and are written a few at a time: making a file costs the disk as much as a
@@ -110,6 +110,10 @@ export class SessionFiles {
       if (answer) {
         lines.push({ type: "answer", askId, text: answer.message, files: answer.files, timestamp: at(answer.at) });
       }
+    }
+    for (const [, text] of await this.#kernel.store.range(prefixed(keys.steer(requestId, "")))) {
+      const { steerId, message, files: evidence, at: steeredAt } = JSON.parse(text) as SteerRecord;
+      lines.push({ type: "steer", steerId, text: message, files: evidence, timestamp: at(steeredAt) });
     }
     const ended = this.#kernel.committed<OutcomeRecord>(keys.outcome(requestId));
     if (ended) lines.push({ type: "result", requestId, ...ended.outcome, timestamp: at(ended.endedAt) });

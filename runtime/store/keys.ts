@@ -12,6 +12,7 @@ import { createHash } from "node:crypto";
  * | outcome | `u!requestId` | how it ended |
  * | ask | `k!askId` | a question, and its answer once there is one |
  * | journal | `j!requestId!name` | what a function worker did and got |
+ * | steer | `v!requestId!number` | what the owner said while the worker was at work |
  * | delivery | `d!owner!number` | an ask or a result that its owner has not acknowledged |
  * | order | `o!runId!orderId` | what a backend still has to do |
  * | label | `l!workspace!label` | which worker holds the label |
@@ -27,6 +28,7 @@ export const keys = {
   outcome: (requestId: string) => `u!${requestId}`,
   ask: (askId: string) => `k!${askId}`,
   journal: (requestId: string, name: string) => `j!${requestId}!${name}`,
+  steer: (requestId: string, number: string) => `v!${requestId}!${number}`,
   delivery: (owner: string, number: string) => `d!${owner}!${number}`,
   order: (runId: string, orderId: string) => `o!${runId}!${orderId}`,
   label: (workspace: string, label: string) => `l!${hashed(workspace)}!${label}`,

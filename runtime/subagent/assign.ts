@@ -8,73 +8,50 @@ import type { Engine } from "../engine.ts";
 import { HerdError, invalidRequest } from "../errors.ts";
 import { noEvidence, readEvidence } from "../evidence/evidence.ts";
 import { newId } from "../ids.ts";
-import type { CallerIdRecord, LabelRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
+import type { CallerIdRecord, LabelRecord, RequestRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import { join } from "../kernel/tree.ts";
 import { parseRequest } from "../request.ts";
-import { hashed, keys } from "../store/keys.ts";
+import { keys } from "../store/keys.ts";
+import { callerIdOf, checkMetadata, Common, nonBlank, repeated, type Controller } from "./acceptance.ts";
+import { assignLive } from "./assign-live.ts";
 
-const METADATA_LIMIT = 16 * 1024;
 const LABEL_CEILING = 999;
-const nonBlank = z.string().regex(/\S/, "must contain non-whitespace text");
 
 const Fields = z.strictObject({
   agent: nonBlank,
-  task: nonBlank,
   label: z.string().regex(LABEL_PATTERN, `must match ${LABEL_PATTERN.source}`).optional(),
   cwd: nonBlank.optional(),
+  reusable: z.boolean().optional(),
   timeoutMs: z.number().int().min(5_001, "must be 5001 to 300000").max(300_000, "must be 5001 to 300000").optional(),
-  id: nonBlank.max(512, "must be at most 512 characters").optional(),
-  metadata: z.json().optional(),
-  deadlineMs: z.number().positive("must be a positive number of milliseconds").optional(),
-  signal: z.custom<AbortSignal>((value) => value instanceof AbortSignal, "must be an AbortSignal").optional(),
-  files: z.array(nonBlank).optional(),
+  ...Common,
 });
 
-/** Who assigns: an owner at its tree's root, or a parent worker at its own path. */
-export interface Controller {
-  treeId: string;
-  owner: OwnerRef;
-  workspace: string;
-  cwd: string;
-  path: string;
-  /** For a parent worker: the agents it may start, and the journal entry that belongs into the same batch. */
-  parent?: {
-    runId: string;
-    sessionId: string;
-    allowed: readonly string[];
-    requestId: string;
-    journal(step: Step, request: RequestRecord): void;
-  };
-}
-
 /**
- * Assigns a task to a fresh worker. Resolves when the task is accepted on disk.
+ * Assigns a task: to a fresh worker of an agent, or to a live reusable one by its label. Resolves when the task is accepted on disk.
  *
  * What can happen twice: nothing, when `id` is given: a repetition gets the same assignment. Without it every call
  * is a new one.
  * @throws HerdError; before acceptance nothing was changed.
  */
-export async function assign(engine: Engine, by: Controller, request: unknown): Promise<RequestRecord> {
+export function assign(engine: Engine, by: Controller, request: unknown): Promise<RequestRecord> {
+  const { agent, label } = (request ?? {}) as { agent?: unknown; label?: unknown };
+  return agent === undefined && label !== undefined
+    ? assignLive(engine, by, request)
+    : assignFresh(engine, by, request);
+}
+
+async function assignFresh(engine: Engine, by: Controller, request: unknown): Promise<RequestRecord> {
   const fields = parseRequest("assign", Fields, request);
   const { agent, task, files = [], id, metadata, signal } = fields;
-  if (metadata !== undefined && JSON.stringify(metadata).length > METADATA_LIMIT) {
-    throw invalidRequest(
-      "assign",
-      "invalid_field",
-      `metadata: must be at most ${METADATA_LIMIT} bytes of JSON`,
-      "shorten metadata",
-      { field: "metadata" },
-    );
-  }
+  checkMetadata(metadata);
   const definition = engine.agents.assignable(agent, "assign");
   checkController(by, fields, agent);
   const cwd = fields.cwd === undefined ? by.cwd : resolve(by.cwd, fields.cwd);
   const reading = { cwd: by.cwd, text: task, operation: "assign" };
   const evidence = files.length === 0 ? noEvidence(reading) : await readEvidence(files, reading);
   signal?.throwIfAborted();
-  const idKey = id === undefined ? undefined : keys.callerId(by.parent?.runId ?? by.treeId, id);
-  const hash = id === undefined ? "" : hashed(JSON.stringify([agent, task, files]));
+  const { idKey, hash } = callerIdOf(by, id, [agent, task, files]);
 
   return engine.kernel.run(
     by.treeId,
@@ -115,7 +92,7 @@ export async function assign(engine: Engine, by: Controller, request: unknown): 
         workspace,
         cwd,
         delegates: by.parent === undefined && (definition.subagents?.length ?? 0) > 0,
-        reusable: false,
+        reusable: fields.reusable === true,
         assignment: {
           requestId,
           acceptedAt: step.now,
@@ -189,18 +166,6 @@ function checkParent(engine: Engine, step: Step, by: Controller): void {
     operation: "assign",
     details: { maxChildren: limit },
   });
-}
-
-function repeated(engine: Engine, used: CallerIdRecord, hash: string, id: string): RequestRecord {
-  const request = used.hash === hash ? engine.request(used.requestId) : undefined;
-  if (request) return request;
-  throw invalidRequest(
-    "assign",
-    "id_reused",
-    `The id ${JSON.stringify(id)} was used for another assignment (another agent, task or files)`,
-    "use a new id for a new assignment",
-    { field: "id", ids: { requestId: used.requestId } },
-  );
 }
 
 /** An explicit label is taken as it is or refused; without one the agent's name is numbered until one is free. */

@@ -13,14 +13,25 @@ export interface StartOptions {
   files?: string[];
 }
 
-/** A fresh assignment: which agent, which task. */
-export type AssignRequest<Agent extends string> = StartOptions & {
-  agent: Agent;
-  task: string;
-  label?: string;
-  cwd?: string;
-  timeoutMs?: number;
-};
+/** A task for a fresh worker of an agent, or for a live reusable worker by its label. */
+export type AssignRequest<Agent extends string> = StartOptions &
+  (
+    | {
+        agent: Agent;
+        task: string;
+        label?: string;
+        cwd?: string;
+        /** Keep the worker available after its result was delivered. */
+        reusable?: boolean;
+        timeoutMs?: number;
+      }
+    | {
+        label: string;
+        task: string;
+        /** Wait until the worker is ready instead of being refused. */
+        wait?: boolean;
+      }
+  );
 
 /** One visible worker. */
 export interface WorkerRow {
@@ -71,4 +82,11 @@ export interface AskOwnerAnswer {
 export interface ToolRefusal {
   ok: false;
   error: { category: string; message: string; [key: string]: unknown };
+}
+
+/** What an accepted steer is known by. */
+export interface SteerReceipt {
+  requestId: string;
+  sessionId: string;
+  assignmentRequestId: string;
 }

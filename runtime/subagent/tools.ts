@@ -1,12 +1,15 @@
 import { z } from "zod";
 import { LABEL_PATTERN } from "../../machines/vocabulary.ts";
 import { close } from "./close.ts";
-import { assign, type Controller } from "./assign.ts";
+import type { Controller } from "./acceptance.ts";
+import { assign } from "./assign.ts";
 import { list } from "./list.ts";
 import type { WorkerRow } from "./shapes.ts";
 import { reply } from "../asks/reply.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError, internalFailure, invalidRequest, withoutUndefined } from "../errors.ts";
+import type { RequestRecord } from "../kernel/records.ts";
+import { steer } from "./steer.ts";
 
 /** What a model is told of a tool, with its input as JSON schema. */
 export interface ToolDefinition {
@@ -114,17 +117,15 @@ async function carryOut(engine: Engine, by: Controller, variant: Variant, fields
       return { ok: true, workers: workers.map(seedRow), agent_definitions: agentDefinitions };
     }
     case "fresh": {
-      if (fields["fork"] !== undefined || fields["reusable"] === true) throw notYet("assign", "fork and reusable");
-      const { agent, task, cwd, timeoutMs, files } = fields;
-      const accepted = await assign(engine, by, withoutUndefined({ agent, task, label, cwd, timeoutMs, files }));
-      return {
-        ok: true,
-        action: "assign",
-        label: accepted.label,
-        pane_id: `function:${accepted.runId}`,
-        session_id: accepted.sessionId,
-        request_id: accepted.requestId,
-      };
+      if (fields["fork"] !== undefined) throw notYet("assign", "fork");
+      const { agent, task, cwd, timeoutMs, files, reusable } = fields;
+      return accepted(
+        await assign(engine, by, withoutUndefined({ agent, task, label, cwd, timeoutMs, files, reusable })),
+      );
+    }
+    case "live": {
+      const { task, files } = fields;
+      return accepted(await assign(engine, by, withoutUndefined({ label, task, files })));
     }
     case "reply": {
       const receipt = await reply(engine, {
@@ -151,12 +152,32 @@ async function carryOut(engine: Engine, by: Controller, variant: Variant, fields
       await close(engine, { treeId: by.treeId, path: by.path, label, operation: "close" });
       return { ok: true, action: "close", label };
     }
-    case "steer":
-      throw notYet("steer", "steer");
+    case "steer": {
+      const { message, files } = fields;
+      const receipt = await steer(engine, by, withoutUndefined({ label, message, files }));
+      return {
+        ok: true,
+        action: "steer",
+        label,
+        request_id: receipt.requestId,
+        session_id: receipt.sessionId,
+        assignment_request_id: receipt.assignmentRequestId,
+      };
+    }
     case "historical":
-    case "live":
-      throw notYet("assign", "assigning to a saved session or a live worker");
+      throw notYet("assign", "assigning to a saved session");
   }
+}
+
+function accepted({ label, runId, sessionId, requestId }: RequestRecord): object {
+  return {
+    ok: true,
+    action: "assign",
+    label,
+    pane_id: `function:${runId}`,
+    session_id: sessionId,
+    request_id: requestId,
+  };
 }
 
 function notYet(operation: string, what: string): HerdError {

@@ -48,6 +48,12 @@ export class ScriptedRun {
     return this.#report({ type: "settled", outcome });
   }
 
+  /** The model has what the owner said: the newest steer, or the one of an order. */
+  hear(orderId = this.orders.findLast(({ kind }) => kind === "steer")?.orderId): Promise<boolean> {
+    if (orderId === undefined) throw new Error("no steer was ordered yet");
+    return this.#report({ type: "delivered", orderId });
+  }
+
   /** Whatever executes it is proven gone. */
   exit(): Promise<boolean> {
     this.#script.identities.set(this.runId, "absent");

@@ -121,6 +121,7 @@ export async function createTestHerd(options: TestHerdOptions): Promise<TestHerd
     results,
     subagent: (request) => owner.subagent(request),
     assign: (request) => owner.assign(request),
+    steer: (request) => owner.steer(request),
     reply: (request) => owner.reply(request),
     close: (request) => owner.close(request),
     list: () => owner.list(),
