@@ -190,8 +190,10 @@ export class Kernel {
       return this.#committer.settled().then(() => Promise.reject(failure));
     }
     this.#touch(tree);
-    const { operations, afterCommit } = step;
-    for (const { key, record, length } of step.records()) this.#recent.set(key, record, length);
+    const { writes: operations, afterCommit } = step;
+    for (const write of operations) {
+      this.#recent.set(write.key, write.record, write.type === "put" ? write.value.length : 0);
+    }
     if (operations.length === 0 && afterCommit.length === 0) {
       return options.lazy ? Promise.resolve(value) : this.#committer.settled().then(() => value);
     }

@@ -2,7 +2,7 @@ import type { AnyActorRef, InspectionEvent } from "xstate";
 import { countChildren, isResting, publicState, statePath } from "../../machines/projection.ts";
 import type { Children, SupervisorEvent, WorkerContext, WorkerEvent, WorkerFact } from "../../machines/vocabulary.ts";
 import { keys } from "../store/keys.ts";
-import type { Operation } from "../store/store.ts";
+import type { Write } from "../store/committer.ts";
 import { parentPath, runIdOf, type ActorRow, type Tree, type WorkerView } from "./tree.ts";
 
 /** A fact with the worker that told it, as it is after the step so far. */
@@ -10,6 +10,9 @@ export interface Told {
   fact: WorkerFact;
   worker: { path: string; context: WorkerContext };
 }
+
+/** A write with the object that it was made from. */
+export type Recorded = Write & { record: unknown };
 
 export interface StateChange {
   runId: string;
@@ -31,7 +34,7 @@ export class Step {
   /** UTC milliseconds, the same for everything in this step. */
   readonly now: number;
   readonly #read: (key: string) => unknown;
-  readonly #writes = new Map<string, { operation: Operation; record: unknown }>();
+  readonly #writes = new Map<string, Recorded>();
   readonly #afterCommit: (() => void)[] = [];
   readonly #ifUndone: (() => void)[] = [];
   readonly #touched = new Set<string>();
@@ -53,17 +56,9 @@ export class Step {
     return this.#sent;
   }
 
-  get operations(): Operation[] {
-    const operations: Operation[] = [];
-    for (const { operation } of this.#writes.values()) operations.push(operation);
-    return operations;
-  }
-
-  /** What was written, as objects; undefined for a deleted row. */
-  *records(): Generator<{ key: string; record: unknown; length: number }> {
-    for (const [key, { operation, record }] of this.#writes) {
-      yield { key, record, length: operation.type === "put" ? operation.value.length : 0 };
-    }
+  /** What was written, as text and as objects; a deleted row has neither. */
+  get writes(): Recorded[] {
+    return [...this.#writes.values()];
   }
 
   get afterCommit(): readonly (() => void)[] {
@@ -103,11 +98,11 @@ export class Step {
 
   /** Writes a record. It must not be changed afterwards. */
   put(key: string, record: unknown): void {
-    this.#writes.set(key, { operation: { type: "put", key, value: JSON.stringify(record) }, record });
+    this.#writes.set(key, { type: "put", key, value: JSON.stringify(record), record });
   }
 
   del(key: string): void {
-    this.#writes.set(key, { operation: { type: "del", key }, record: undefined });
+    this.#writes.set(key, { type: "del", key, record: undefined });
   }
 
   /** Runs once the batch is on disk, in the order of the calls; never when it is undone. */

@@ -3,9 +3,12 @@ import { passFailpoint } from "./failpoint.ts";
 import { landed, sequenceOperation } from "./sequence.ts";
 import type { Operation, Store } from "./store.ts";
 
+/** An operation on its way to disk, and whose it is once it is queued. */
+export type Write = Operation & { unit?: Unit };
+
 /** One command's whole effect: it is on disk as a whole or not at all. */
 export interface Unit {
-  operations: readonly Operation[];
+  operations: readonly Write[];
   /** Whose command it was; a unit that cannot be written takes later units of its group along. */
   group: string;
   /** Acknowledgements need not hurry: they ride with the next batch, or go alone a little later. */
@@ -46,7 +49,7 @@ interface Queued extends Unit {
 export class Committer {
   readonly #store: Store;
   readonly #options: CommitterOptions;
-  readonly #overlay = new Map<string, { value: string | undefined; unit: Queued }>();
+  readonly #overlay = new Map<string, Write>();
   #queue: Queued[] = [];
   #writing: Queued[] = [];
   #eager = 0;
@@ -74,7 +77,8 @@ export class Committer {
   get(key: string): string | undefined {
     if (this.#fence) throw this.#fence;
     const over = this.#overlay.get(key);
-    return over ? over.value : this.#store.get(key);
+    if (over === undefined) return this.#store.get(key);
+    return over.type === "put" ? over.value : undefined;
   }
 
   /** Whether a write to this key is not on disk yet. */
@@ -102,11 +106,9 @@ export class Committer {
       bytes += operation.key.length + (operation.type === "put" ? operation.value.length : 0);
     }
     const queued: Queued = Object.assign(unit, { bytes, done: false });
-    for (const operation of unit.operations) {
-      this.#overlay.set(operation.key, {
-        value: operation.type === "put" ? operation.value : undefined,
-        unit: queued,
-      });
+    for (const write of unit.operations) {
+      write.unit = queued;
+      this.#overlay.set(write.key, write);
     }
     this.#queue.push(queued);
     this.#bytes += bytes;
@@ -198,7 +200,8 @@ export class Committer {
   async #write(units: readonly Queued[]): Promise<Error | undefined> {
     if (units.some((unit) => unit.lazy)) passFailpoint("ack.before-flush");
     passFailpoint("step.before-commit");
-    const operations = units.flatMap((unit) => unit.operations);
+    const operations: Operation[] = [];
+    for (const unit of units) for (const operation of unit.operations) operations.push(operation);
     operations.push(sequenceOperation(this.#sequence + 1));
     try {
       await this.#store.batch(operations, { sync: this.#options.sync });
