@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
-import { describe, expect, test } from "vitest";
-import type { AgentDefinition } from "pi-herd";
-import { createTestHerd } from "pi-herd/testing";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { type AgentDefinition, createHerd, type Question } from "pi-herd";
+import { createTestHerd, memoryStore } from "pi-herd/testing";
 import type { HerdInstance } from "../../runtime/herd.ts";
 import { asks, does, gate, refusalOf, rowsOf, statesOf, until } from "./support.ts";
 
@@ -117,7 +117,40 @@ describe("closing a worker that asks", () => {
   });
 });
 
+describe("closing a worker whose question nobody has heard yet", () => {
+  test("leaves nothing for a receiver that comes later", async () => {
+    const t = await createTestHerd({ agents: { asks } });
+    const owner = t.herd.owner("me");
+    await owner.assign({ agent: "asks", task: "A" });
+    await t.idle();
+    await owner.close({ label: "asks" });
+    const heard: string[] = [];
+    const onQuestion = (question: Question) => void heard.push(question.question);
+    t.herd.owner("me", { onQuestion });
+    await t.idle();
+    await t.crash();
+    t.herd.owner("me", { onQuestion });
+    await t.idle();
+    expect(heard).toEqual([]);
+    expect(await t.store.range({ gte: "d!", lt: "d~" })).toEqual([]);
+  });
+});
+
 describe("closing the herd", () => {
+  test("leaves no timer behind", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const herd = await createHerd({ store: memoryStore(), agents: { asks, does }, tickMs: 10 });
+    const owner = herd.owner("me", { onResult: () => Promise.reject(new Error("not now")) });
+    await owner.assign({ agent: "asks", task: "A", deadlineMs: 60_000 });
+    const run = await owner.assign({ agent: "does", task: "B" });
+    await new Promise<void>((resolve) => herd.on("undelivered", () => resolve()));
+    expect((await run.status()).state).toBe("settling");
+    expect(vi.getTimerCount()).toBeGreaterThan(0);
+    await herd.close({ graceMs: 0 });
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   test("lets no callback fire afterwards and leaves its workers as they are; opening again goes on", async () => {
     const on = gate();
     let starts = 0;

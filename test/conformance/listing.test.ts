@@ -15,7 +15,7 @@ const lead: AgentDefinition = {
 const agents = { asks, does, lead };
 
 /** The key and the text of the row of the worker with this label. */
-async function actorRow(t: TestHerd, label: string): Promise<[key: string, text: string]> {
+async function actorRow(t: TestHerd, label: string): Promise<readonly [key: string, text: string]> {
   await t.idle();
   const rows = await t.store.range({ gte: "a!", lt: "a~" });
   const found = rows.find(([, text]) => text.includes(`"label":"${label}"`));

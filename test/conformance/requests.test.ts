@@ -76,7 +76,7 @@ describe("a label", () => {
     expect(calls()).toEqual([]);
   });
 
-  test("of 32 characters passes and names the worker in every action", async () => {
+  test("of 32 characters passes and names the worker from then on", async () => {
     const { t } = await scripted();
     const label = "a".repeat(32);
     expect(await t.owner.subagent({ action: "assign", agent: "asks", task: "A", label })).toMatchObject({

@@ -100,6 +100,14 @@ describe("a result", () => {
     await t.crash();
     await t.idle();
     expect(results).toHaveLength(10);
+    // The same when they have waited for their receiver.
+    const late = t.herd.owner("late");
+    await Promise.all(tasks.map((task) => late.assign({ agent: "large", task })));
+    await t.idle();
+    const fetched: string[] = [];
+    t.herd.owner("late", { onResult: (result) => fetched.push(result.text) });
+    await t.idle();
+    expect(fetched).toEqual(tasks.map(large));
   });
 
   test("is not to be seen right after acceptance; it comes by delivery alone", async () => {

@@ -9,7 +9,7 @@
  */
 import { writeSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
-import { levelStore } from "../../runtime/index.ts";
+import { levelStore, type Row } from "../../runtime/index.ts";
 import { treeIdOf } from "../../runtime/owners.ts";
 import { checkRows } from "./checks.ts";
 import { Client, obliging, OWNERS } from "./client.ts";
@@ -28,12 +28,17 @@ export interface Report {
   summary: string;
 }
 
-/** Reads all rows of a store that nobody has open. */
-export async function readRows(directory: string): Promise<Rows> {
+/** Reads all rows of a store that nobody has open; none when it was killed before there was a store. */
+export async function readRows(directory: string): Promise<Row[]> {
   const store = levelStore(storeOf(directory), { create: false });
-  await store.open();
   try {
-    return new Rows(await store.range({ gte: "", lt: "\u{10ffff}" }));
+    await store.open();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+  try {
+    return await store.range({ gte: "", lt: "\u{10ffff}" });
   } finally {
     await store.close();
   }
@@ -56,7 +61,7 @@ class Audit {
 
   /** @param leave keeps the herd open, for a process that is about to be killed. */
   async run(leave: boolean): Promise<Report> {
-    const rows = await readRows(this.#directory);
+    const rows = new Rows(await readRows(this.#directory));
     const found = checkRows(this.#ledger.history, rows);
     if (found.length > 0) return this.#report(found, rows);
 
@@ -70,7 +75,7 @@ class Audit {
 
     await this.#client.herd.close();
     this.#ledger.write({ fact: "session.closed" });
-    const after = await readRows(this.#directory);
+    const after = new Rows(await readRows(this.#directory));
     return this.#report(checkRows(this.#ledger.history, after, { ended: this.#drain }), after);
   }
 

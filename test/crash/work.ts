@@ -138,9 +138,11 @@ function parentActs(random: Random, name: string): Act[] {
     };
   });
   const extra: Act[] = [];
-  if (random.chance(0.2)) extra.push({ act: "step" });
+  const throwing = random.chance(0.08);
+  // A throw beside a running step, while a question is open, has the step run again in the same process.
+  if (!throwing && random.chance(0.3)) extra.push({ act: "step" });
   if (asking && random.chance(0.3)) extra.push(ask(random));
-  if (random.chance(0.05)) extra.push({ act: "throw" });
+  if (throwing) extra.push({ act: "throw" });
   if (random.chance(0.6)) return [{ act: "all", acts: [...children, ...(random.chance(0.5) ? extra : [])] }];
   return random.chance(0.5) ? [...children, ...extra] : [...extra, ...children];
 }
