@@ -3,6 +3,11 @@ import type { Evidence, Outcome } from "../machines/vocabulary.ts";
 /** The backend name of workers that are async functions in this process. */
 export const FUNCTIONS = "functions";
 
+/** Where a worker runs, as evidence: functions and backends without panes name the run. */
+export function paneIdOf({ backend, runId }: { backend: string; runId: string }): string {
+  return backend === FUNCTIONS ? `function:${runId}` : `${backend}:${runId}`;
+}
+
 /**
  * The port that backends implement: what carries out a worker's turns. Orders go out after they are on disk,
  * events come in, both correlated by run id. `backend.contract.ts` is the suite every backend must pass.
@@ -60,11 +65,14 @@ export interface BackendHost {
    * @returns whether the worker took it, once that is on disk.
    */
   report(runId: string, event: BackendEvent, requestId?: string): Promise<boolean>;
-  /** The model called `ask_owner` in a turn with these tool calls. Rejects with the reason when it may not. */
+  /**
+   * The model called `ask_owner` in a turn with these tool calls. `requestId` names its assignment, where the backend
+   * knows it. Rejects with the reason when it may not.
+   */
   askOwner(
     runId: string,
     request: unknown,
-    options: { batch: readonly string[] },
+    options: { batch: readonly string[]; requestId?: string },
   ): Promise<{ askId: string; assignmentRequestId: string }>;
 }
 

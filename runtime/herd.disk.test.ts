@@ -102,6 +102,7 @@ describe.skipIf(!mayMount)("a herd on a disk of its own (needs root on Linux, to
     expect(await owner.subagent({ action: "list" })).toMatchObject({ ok: false, error: { reason: "fenced" } });
 
     await rm(filler);
+    await herd.close({ graceMs: 0 });
     const again = await open();
     const { workers } = await again.owner("me").list();
     expect(workers.map(({ label, state }) => `${label} ${state}`).toSorted()).toEqual([

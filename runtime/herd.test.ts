@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
@@ -128,6 +128,15 @@ describe("createHerd", () => {
     expect(await refusalOf(herd.owner("me").reply({ label: "asks", message: "x" }))).toMatchObject({
       reason: "passive",
     });
+  });
+
+  test("on a folder that cannot be one says so with what to do", async () => {
+    const directory = join(await folder(), "file");
+    await writeFile(directory, "not a folder");
+    const error = await refusalOf(open(directory));
+    expect(error).toMatchObject({ category: "internal_failure", reason: "store_unavailable" });
+    expect(error.message).toContain(directory);
+    expect(error.message).toMatch(/Next: use a directory that this process may write/);
   });
 
   test("with passive: true on a folder without a store says so and creates nothing", async () => {
@@ -302,6 +311,21 @@ describe("an owner", () => {
     expect(await refusalOf(other.close({ label: "mine" }))).toMatchObject({ category: "target_not_found" });
     expect(await t.owner.close({ label: "mine" })).toEqual({ label: "mine" });
     expect(await refusalOf(t.owner.close({ label: "mine" }))).toMatchObject({ category: "target_not_found" });
+  });
+
+  test("with two workspaces acts in each on the workers of that one", async () => {
+    const t = await createTestHerd({ agents });
+    const here = t.herd.owner("me", { workspace: "here" });
+    const there = t.herd.owner("me", { workspace: "there" });
+    await here.assign({ agent: "asks", task: "A", label: "one" });
+    await there.assign({ agent: "asks", task: "B", label: "one" });
+    await t.idle();
+    expect((await here.list()).workers).toMatchObject([{ label: "one", workspaceId: "here" }]);
+    await there.reply({ label: "one", message: "yes" });
+    expect((await here.list()).workers).toMatchObject([{ state: "blocked" }]);
+    await here.close({ label: "one" });
+    expect((await here.list()).workers).toEqual([]);
+    expect((await there.list()).workers).toMatchObject([{ state: "settling" }]);
   });
 
   test("may have any characters in its id", async () => {

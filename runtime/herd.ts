@@ -6,7 +6,7 @@ import type { BackendFactory } from "./backend.ts";
 import type { Assignment } from "./deliveries/assignment.ts";
 import type { Receiver } from "./deliveries/desk.ts";
 import type { Clock } from "./engine.ts";
-import { HerdError } from "./errors.ts";
+import { HerdError, messageOf } from "./errors.ts";
 import { HerdEngine } from "./herd-engine.ts";
 import type { HerdEventName, HerdEvents } from "./events.ts";
 import type { AgentDefinition } from "./functions/agent.ts";
@@ -152,7 +152,7 @@ export class HerdInstance implements Herd {
         await this.engine.open();
         break;
       } catch (error) {
-        if (!(error instanceof StoreLockedError)) throw error;
+        if (!(error instanceof StoreLockedError)) throw error instanceof HerdError ? error : unavailable(error);
         if (Date.now() >= until) throw storeLocked(error, waitForLockMs);
         await pause(50);
       }
@@ -202,6 +202,7 @@ export class HerdInstance implements Herd {
           operation: "reply",
           treeId,
           path: "",
+          workspace: by.workspace,
         });
       },
       steer: async (request) => {
@@ -210,11 +211,11 @@ export class HerdInstance implements Herd {
       },
       close: async ({ label }) => {
         this.#assertOpen("close");
-        return close(engine, { treeId, path: "", label, operation: "close" });
+        return close(engine, { ...by, label, operation: "close" });
       },
       list: async () => {
         this.#assertReadable("list");
-        return list(engine, treeId, "");
+        return list(engine, by);
       },
       detach,
     };
@@ -270,8 +271,10 @@ export class HerdInstance implements Herd {
     deliveries.close();
     await functions.close(graceMs);
     await backends.close(graceMs);
-    await kernel.settled();
-    await sessions.flush(graceMs);
+    if (!kernel.fence) {
+      await kernel.settled();
+      await sessions.flush(graceMs);
+    }
     await kernel.close();
     this.#status = "closed";
   }
@@ -305,6 +308,17 @@ function herdClosed(status: HerdStatus, operation: string): HerdError {
     message: `The herd is ${status}`,
     nextAction: "open it again with createHerd",
     operation,
+  });
+}
+
+function unavailable(cause: unknown): HerdError {
+  return new HerdError({
+    category: "internal_failure",
+    reason: "store_unavailable",
+    message: `The store cannot be opened: ${messageOf(cause)}`,
+    nextAction: "use a directory that this process may write, or make this one usable",
+    operation: "createHerd",
+    cause,
   });
 }
 

@@ -36,6 +36,7 @@ export class Ticker {
     const { deliveries, functions, kernel } = this.#engine;
     deliveries.tick();
     functions.tick(now);
+    this.#engine.backends.tick();
     this.#scan(now);
     const due = await kernel.range({ gte: "t!", lt: `t!${timeKey(now + 1)}`, limit: AT_ONCE });
     for (const [key, text] of due) {

@@ -261,6 +261,58 @@ describe("a worker played by a script", () => {
     expect(run.orders).toHaveLength(2);
   });
 
+  test("asks after a restart that came when its start was confirmed", async () => {
+    const t = await createTestHerd({ agents });
+    const script = t.scripted("asks");
+    await t.owner.assign({ agent: "asks", task: "A" });
+    const run = await script.run();
+    await run.turn();
+    await t.crash();
+    await run.ask("May I?");
+    await run.endTurn();
+    expect((await t.owner.list()).workers).toMatchObject([{ state: "blocked", question: { question: "May I?" } }]);
+  });
+
+  test("is stopped when its result is durable, and no order is left behind", async () => {
+    const t = await createTestHerd({ agents });
+    const script = t.scripted("asks");
+    script.stopsAtOnce = false;
+    const owner = t.herd.owner("parks");
+    const first = await owner.assign({ agent: "asks", task: "A" });
+    const run = await script.run();
+    await run.turn();
+    await run.settle("done");
+    expect(run.orders.map(({ kind }) => kind)).toEqual(["start", "stop"]);
+    await t.crash();
+    await t.idle();
+    expect(run.orders.map(({ kind }) => kind)).toEqual(["start", "stop", "stop"]);
+    expect(await run.exit()).toBe(true);
+    expect((await (await t.herd.assignment(first.requestId)).result()).text).toBe("done");
+    // One that never began its turn leaves nothing either.
+    script.stopsAtOnce = true;
+    await t.herd.owner("parks").assign({ agent: "asks", task: "B" });
+    await t.herd.owner("parks").close({ label: "asks" });
+    await t.idle();
+    expect(await t.store.range({ gte: "o!", lt: "o~" })).toEqual([]);
+  });
+
+  test("whose backend throws at an order gets it again, and hinders nobody", async () => {
+    const t = await createTestHerd({ agents });
+    const script = t.scripted("asks");
+    const receive = script.receive.bind(script);
+    let failures = 1;
+    script.receive = (...order) => {
+      if (failures-- > 0) throw new Error("no pane");
+      receive(...order);
+    };
+    await t.owner.assign({ agent: "asks", task: "A" });
+    await t.owner.assign({ agent: "twice", task: "B" });
+    expect((await t.question()).question).toBe("first?");
+    expect(script.runs).toHaveLength(0);
+    await t.clock.advance("1s");
+    expect((await script.run()).orders.map(({ kind }) => kind)).toEqual(["start"]);
+  });
+
   test("is closed only when the proof that it is gone has come", async () => {
     const t = await createTestHerd({ agents });
     const script = t.scripted("asks");

@@ -24,6 +24,7 @@ export interface ReplyCommand {
   /** Where to look for a label; taken from the question when it is named. */
   treeId?: string;
   path?: string;
+  workspace?: string;
 }
 
 /**
@@ -99,8 +100,12 @@ function askOf(engine: Engine, askId: string, owner: string): AskRecord | undefi
 }
 
 /** Label-only replies are for hands: they answer what the owner has seen, never a question still on its way. */
-function openAskOf(engine: Engine, step: Step, { label = "", path = "", owner, operation }: ReplyCommand): string {
-  const worker = findWorker(step.tree, path, label, operation);
+function openAskOf(
+  engine: Engine,
+  step: Step,
+  { label = "", path = "", workspace = "", owner, operation }: ReplyCommand,
+): string {
+  const worker = findWorker(step.tree, { path, workspace }, label, operation);
   const askId = worker.context.ask?.askId;
   if (worker.kind === "resting" || askId === undefined) throw notAsking(operation, label, worker.state);
   const ask = step.read<AskRecord>(keys.ask(askId));

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { AgentDefinition } from "../functions/agent.ts";
 import type { Question } from "../asks/question.ts";
 import type { Result } from "./result.ts";
-import { createTestHerd, type TestHerd } from "../testing/index.ts";
+import { createTestHerd, memoryStore, type TestHerd } from "../testing/index.ts";
 
 const asks: AgentDefinition = {
   description: "asks before it answers",
@@ -288,6 +288,40 @@ describe("a receiver", () => {
     expect(results).toHaveLength(1);
     taken.detach();
     t.herd.owner("tester", { onResult: () => undefined });
+  });
+
+  test("that takes over without hearing results leaves them open, whatever the one before did", async () => {
+    const t = await createTestHerd({ agents });
+    let fail: (error: Error) => void = () => {};
+    const first = t.herd.owner("me", { onResult: () => new Promise((_resolve, reject) => (fail = reject)) });
+    const run = await first.assign({ agent: "does", task: "A" });
+    await new Promise<void>((resolve) => t.herd.on("result", () => resolve()));
+    await new Promise((resolve) => setImmediate(resolve));
+    t.herd.owner("me", { onQuestion: () => undefined, replace: true });
+    fail(new Error("gone"));
+    await settle(t);
+    await t.clock.advance("1h");
+    expect((await t.herd.owner("me").list()).workers).toMatchObject([{ label: "does", state: "settling" }]);
+    expect((await run.result()).text).toBe("did A");
+  });
+
+  test("whose parked deliveries could not be read gets them at the next tick", async () => {
+    const store = memoryStore();
+    const t = await createTestHerd({ agents, store });
+    await t.herd.owner("later").assign({ agent: "does", task: "A" });
+    await settle(t);
+    const results: Result[] = [];
+    const range = store.range.bind(store);
+    let failures = 1;
+    store.range = async (bounds) => {
+      if (bounds.gte.startsWith("d!") && failures-- > 0) throw new Error("a read failed");
+      return range(bounds);
+    };
+    t.herd.owner("later", { onResult: (result) => results.push(result) });
+    await settle(t);
+    expect(results).toEqual([]);
+    await t.clock.advance("1s");
+    expect(results).toMatchObject([{ text: "did A" }]);
   });
 
   test("that throws in a listener or handler hinders nothing", async () => {

@@ -67,7 +67,7 @@ export class Deliveries {
     if (desk.receiver && !replace) throw receiverExists(`owner "${owner.id}"`, "{ replace: true }");
     desk.clear();
     desk.receiver = receiver;
-    this.#options.kernel.inBackground(this.#load(treeId, desk));
+    desk.load();
     return () => {
       if (desk.receiver === receiver) desk.clear();
     };
@@ -94,9 +94,9 @@ export class Deliveries {
     return older || kernel.read(keys.delivery(owner, deliveryId)) === undefined;
   }
 
-  /** The last delivery failure of a worker's, for the list. */
-  errorOf(owner: string, label: string): string | undefined {
-    const error = this.#desks.get(owner)?.errorOf(label);
+  /** The last delivery failure of a run, for the list. */
+  errorOf(owner: string, runId: string): string | undefined {
+    const error = this.#desks.get(owner)?.errorOf(runId);
     return error === undefined ? undefined : `delivery failed, retrying: ${messageOf(error)}`;
   }
 
@@ -174,6 +174,8 @@ export class Deliveries {
     if (desk === undefined) {
       desk = new Desk({
         now: () => this.#options.kernel.now(),
+        load: () => this.#load(treeId),
+        loadFailed: (error) => this.#options.kernel.inBackground(Promise.reject(error)),
         hand: (receiver, delivery, attempt) => this.#hand(receiver, delivery, attempt),
         failed: (delivery, attempt, error, retryAt) =>
           this.#options.events.emit("undelivered", {
@@ -190,9 +192,9 @@ export class Deliveries {
     return desk;
   }
 
-  async #load(treeId: string, desk: Desk): Promise<void> {
+  async #load(treeId: string): Promise<void> {
     const rows = await this.#options.kernel.range(prefixed(`d!${treeId}!`));
-    for (const [, text] of rows) desk.add(JSON.parse(text) as DeliveryRecord);
+    for (const [, text] of rows) this.#desk(treeId).add(JSON.parse(text) as DeliveryRecord);
   }
 
   /** Looks at a delivery again right before each call: answered, closed and taken ones are dropped. */
@@ -208,9 +210,10 @@ export class Deliveries {
     if (delivery.kind === "question") {
       const ask = kernel.committed<AskRecord>(keys.ask(delivery.askId ?? ""));
       if (ask === undefined || ask.answer || ask.abandoned) return false;
+      if (receiver.onQuestion === undefined) return false;
       this.#handed.add(deliveryId);
       try {
-        await receiver.onQuestion?.(this.#options.question(ask, request, attempt));
+        await receiver.onQuestion(this.#options.question(ask, request, attempt));
       } catch (error) {
         // A handler that failed after its reply was accepted did its work.
         if (kernel.read<AskRecord>(keys.ask(ask.askId))?.answer === undefined) throw error;
@@ -218,7 +221,8 @@ export class Deliveries {
     } else {
       const outcome = kernel.committed<OutcomeRecord>(keys.outcome(requestId));
       if (outcome === undefined) return false;
-      await receiver.onResult?.(resultOf(request, outcome, attempt));
+      if (receiver.onResult === undefined) return false;
+      await receiver.onResult(resultOf(request, outcome, attempt));
     }
     passFailpoint("delivery.after");
     if (kernel.read(keys.delivery(owner, deliveryId)) !== undefined) this.#options.acknowledge(delivery);

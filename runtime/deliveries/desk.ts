@@ -26,9 +26,12 @@ interface Open {
 
 export interface DeskOptions {
   now(): number;
+  /** Reads what is open from the rows, and adds it. */
+  load(): Promise<void>;
   /** Hands a delivery to a handler, or resolves to false when there is nothing to hand out any more. */
   hand(receiver: Receiver, delivery: DeliveryRecord, attempt: number): Promise<boolean>;
   failed(delivery: DeliveryRecord, attempt: number, error: unknown, retryAt: number): void;
+  loadFailed(error: unknown): void;
   /** Called whenever the desk may have become quiet. */
   quiet(): void;
 }
@@ -39,6 +42,8 @@ export class Desk {
   readonly #options: DeskOptions;
   readonly #open = new Map<string, Open>();
   #running = 0;
+  #loading = false;
+  #loaded = false;
 
   constructor(options: DeskOptions) {
     this.#options = options;
@@ -58,10 +63,10 @@ export class Desk {
     return this.#open.get(deliveryId)?.running === true;
   }
 
-  /** The last failure of a delivery to this worker, for the list. */
-  errorOf(label: string): unknown {
+  /** The last failure of a delivery of this run, for the list. */
+  errorOf(runId: string): unknown {
     for (const open of this.#open.values()) {
-      if (open.delivery.label === label && open.lastError !== undefined) return open.lastError;
+      if (open.delivery.runId === runId && open.lastError !== undefined) return open.lastError;
     }
     return undefined;
   }
@@ -78,13 +83,26 @@ export class Desk {
     if (this.#open.get(deliveryId)?.running !== true) this.#open.delete(deliveryId);
   }
 
-  /** Starts what has become due. */
+  /** Starts what has become due, and reads the rows again if that failed. */
   tick(): void {
+    this.load();
     this.#start();
+  }
+
+  /** Reads what is open, once for a receiver; a failure is tried again at the next tick. */
+  load(): void {
+    if (this.#loaded || this.#loading || this.receiver === undefined) return;
+    this.#loading = true;
+    void this.#options
+      .load()
+      .then(() => (this.#loaded = true))
+      .catch((error: unknown) => this.#options.loadFailed(error))
+      .finally(() => (this.#loading = false));
   }
 
   /** Forgets everything but handlers under way; the rows stay. */
   clear(): void {
+    this.#loaded = false;
     this.receiver = undefined;
     for (const [id, open] of this.#open) if (!open.running) this.#open.delete(id);
   }
@@ -99,7 +117,9 @@ export class Desk {
     const now = this.#options.now();
     for (const open of this.#open.values()) {
       if (this.#running >= AT_ONCE || this.receiver === undefined) return;
-      if (!open.running && open.dueAt <= now) void this.#run(open, this.receiver);
+      // Another receiver may have taken over that does not hear these.
+      if (open.running || open.dueAt > now || !this.#handles(open.delivery)) continue;
+      void this.#run(open, this.receiver);
     }
   }
 

@@ -280,6 +280,21 @@ describe("delegation", () => {
     expect(text).toBe("invalid_request controller ");
   });
 
+  test("through the tool is refused for a leaf, whatever the action", async () => {
+    const text = await refusal(async (_task, worker) => {
+      const answers = [];
+      for (const request of [
+        { action: "list" },
+        { action: "assign", agent: "does", task: "x" },
+        { action: "close", label: "x" },
+      ]) {
+        answers.push(await worker.subagent(request));
+      }
+      return answers.map(({ error }) => `${error.category} ${error.operation}`).join();
+    }, undefined);
+    expect(text).toBe(Array.from({ length: 3 }, () => "invalid_request controller").join());
+  });
+
   test("is refused for a child, however its agent is defined", async () => {
     const t = await createTestHerd({
       agents: {

@@ -87,20 +87,24 @@ export class Children {
     entry.outcome = outcome;
   }
 
-  /** Goes to `blocked` when others work and the run has nothing to do. @returns whether it only waits now. */
-  async awaited(): Promise<boolean> {
+  /**
+   * Goes to `blocked` when the run has nothing to do but to wait for its children.
+   * @returns `asleep` when somebody below works and will wake it; `watching` when nobody does, so that it must stay in
+   * memory and be started at the next opening; undefined when it does not wait for children.
+   */
+  async awaited(): Promise<"asleep" | "watching" | undefined> {
     const { engine, treeId, runId } = this.#execution;
     return engine.kernel.run(
       treeId,
       (step) => {
         const worker = step.worker(runId);
-        if (worker === undefined) return false;
-        if (worker.state === "blocked.onChildren") return true;
-        // Nobody below works, so nobody would wake it: it has to look for itself.
-        if (worker.context.children.active === 0 || !step.can(runId, { type: "children.awaited" })) return false;
+        if (worker === undefined) return undefined;
+        const awake = worker.context.children.active > 0 ? ("asleep" as const) : ("watching" as const);
+        if (worker.state === "blocked.onChildren") return awake;
+        if (!step.can(runId, { type: "children.awaited" })) return undefined;
         step.send(runId, { type: "children.awaited" });
-        step.del(keys.order(runId, "run"));
-        return true;
+        if (awake === "asleep") step.del(keys.order(runId, "run"));
+        return awake;
       },
       { operation: "wait" },
     );

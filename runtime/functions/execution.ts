@@ -47,6 +47,8 @@ export class Execution {
   #asking: Promise<void> = Promise.resolve();
   #checking = false;
   #closing = false;
+  /** Waits for a child that waits for this run: nothing would start it again if it left memory. */
+  #watching = false;
   #held: Outcome | undefined;
   #ended: (() => void) | undefined;
 
@@ -294,7 +296,7 @@ export class Execution {
 
   /** Drops it out of memory; its answer or its children start it again from the top. */
   park(): void {
-    if (this.waiting && !this.revoked) this.stop("parked", "The run waits outside memory.");
+    if (this.waiting && !this.#watching && !this.revoked) this.stop("parked", "The run waits outside memory.");
   }
 
   /** The herd closes: what executes may come to its next stop. */
@@ -384,8 +386,9 @@ export class Execution {
 
   /** A run that waits gives its place back, is `blocked`, and may leave memory. */
   async #wait(): Promise<void> {
-    if (this.#openAsk === undefined && !(await this.children.awaited())) return;
-    if (this.revoked || !this.#onlyWaits()) return;
+    const waits = this.#openAsk === undefined ? await this.children.awaited() : "asleep";
+    if (waits === undefined || this.revoked || !this.#onlyWaits()) return;
+    this.#watching = waits === "watching";
     if (this.waitingSince === undefined) {
       this.waitingSince = this.engine.kernel.now();
       if (this.#hasSlot) {

@@ -29,14 +29,12 @@ type ChildRequest = Parameters<Worker["assign"]>[0];
 /** The worker object that a function gets. */
 export function workerFace(execution: Execution): Worker {
   const { engine, treeId, runId, request } = execution;
-  const path = request.path;
+  const place = { treeId, path: request.path, workspace: request.workspace };
 
   const controller = (child?: { key: string; whose: string }): Controller => ({
-    treeId,
+    ...place,
     owner: { id: request.sessionId },
-    workspace: request.workspace,
     cwd: request.cwd,
-    path,
     parent: {
       runId,
       sessionId: request.sessionId,
@@ -205,6 +203,11 @@ export function workerFace(execution: Execution): Worker {
 
     async subagent(input) {
       await execution.gate();
+      try {
+        assertDelegates("delegate");
+      } catch (error) {
+        return { ok: false, error: (error as HerdError).toJSON() };
+      }
       const given = input as { action?: unknown; agent?: unknown; task?: unknown } | undefined;
       if (given?.action === "assign" && typeof given.agent === "string" && typeof given.task === "string") {
         const wanted: Wanted = {
@@ -225,7 +228,7 @@ export function workerFace(execution: Execution): Worker {
 
     async list() {
       assertDelegates("list");
-      return list(engine, treeId, path);
+      return list(engine, place);
     },
 
     async reply({ message, files, id, ...target }) {
@@ -240,8 +243,7 @@ export function workerFace(execution: Execution): Worker {
           ...(id !== undefined && { id }),
           cwd: request.cwd,
           operation: "reply",
-          treeId,
-          path,
+          ...place,
         }),
       );
     },
@@ -249,13 +251,13 @@ export function workerFace(execution: Execution): Worker {
     async steer(given) {
       await execution.gate();
       assertDelegates("steer");
-      return execution.during("running", () => steer(engine, { treeId, path, cwd: request.cwd }, given));
+      return execution.during("running", () => steer(engine, { ...place, cwd: request.cwd }, given));
     },
 
     async close({ label }) {
       await execution.gate();
       assertDelegates("close");
-      return execution.during("running", () => close(engine, { treeId, path, label, operation: "close" }));
+      return execution.during("running", () => close(engine, { ...place, label, operation: "close" }));
     },
   };
   return face;

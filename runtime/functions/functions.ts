@@ -110,6 +110,8 @@ export class Functions implements FunctionExecutor {
         const code = fact.reason.code === "deadline_exceeded" ? "deadline_exceeded" : "closed";
         this.#stops.set(runId, code);
         step.ifUndone(() => this.#stops.delete(runId));
+        // At once, also while its children are still being closed.
+        step.after(() => this.#revoke(runId));
         break;
       }
       case "order.stop":
@@ -252,10 +254,14 @@ export class Functions implements FunctionExecutor {
   }
 
   #stop(runId: string): void {
+    this.#revoke(runId);
+    this.#stops.delete(runId);
+  }
+
+  #revoke(runId: string): void {
     this.#queued.get(runId)?.();
     this.#queued.delete(runId);
     const code = this.#stops.get(runId) ?? "closed";
-    this.#stops.delete(runId);
     this.#executions.get(runId)?.stop(code, code === "closed" ? "The worker was closed." : "The deadline passed.");
   }
 

@@ -112,6 +112,30 @@ describe("concurrency", () => {
     expect(t.owner.results.map(({ text }) => text)).toEqual(["one", "two"]);
   });
 
+  test("a parent that looks after an asking child holds no place", async () => {
+    const t = await createTestHerd({
+      agents: {
+        asks: agent((_task, worker) => worker.askOwner({ question: "Well?" })),
+        lead: agent(
+          async (_task, worker) => {
+            const part = await worker.assign({ agent: "asks", task: "x", onQuestion: () => undefined });
+            return (await part.result()).text;
+          },
+          { subagents: ["asks"], concurrency: 1 },
+        ),
+      },
+    });
+    await t.owner.assign({ agent: "lead", task: "one" });
+    await t.owner.assign({ agent: "lead", task: "two" });
+    await t.idle();
+    expect((await t.owner.list()).workers.map(({ label, state }) => `${label} ${state}`).toSorted()).toEqual([
+      "asks blocked",
+      "asks-2 blocked",
+      "lead blocked",
+      "lead-2 blocked",
+    ]);
+  });
+
   test("queued assignments survive a crash, in their order", async () => {
     const gate = turnstile();
     const t = await createTestHerd({ agents: { it: agent(gate.run, { concurrency: 1 }) } });

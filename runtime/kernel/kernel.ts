@@ -206,7 +206,7 @@ export class Kernel {
         landed: () => {
           this.unpin(tree.id);
           resolve(value);
-          for (const task of afterCommit) task();
+          for (const task of afterCommit) this.#carryOut(task);
         },
         undone: (error) => {
           this.unpin(tree.id);
@@ -218,6 +218,15 @@ export class Kernel {
       });
       if (options.lazy) resolve(value);
     });
+  }
+
+  /** What follows a commit is told to others: their faults are theirs, and stop no other command. */
+  #carryOut(task: () => void): void {
+    try {
+      task();
+    } catch (error) {
+      process.emitWarning(`what follows a commit failed: ${messageOf(error)}`, { type: "HerdBackgroundWarning" });
+    }
   }
 
   /** For work that nobody waits for: it may end with the herd, anything else is one process warning. */
@@ -270,7 +279,7 @@ export class Kernel {
         undone: () => undefined,
       });
     }
-    await this.#committer.settled();
+    if (!this.fence) await this.#committer.settled();
     await this.store.close();
   }
 

@@ -95,6 +95,10 @@ export interface OrderRecord {
   tree: string;
   path: string;
   runId: string;
+  /** Which backend carries it out, and what it needs to know of the worker, which may be gone by then. */
+  backend?: string;
+  label?: string;
+  requestId?: string;
   answerOf?: string;
   message?: string;
   files?: Evidence[];

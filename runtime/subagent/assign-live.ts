@@ -55,7 +55,7 @@ function attempt(
   const { idKey, hash } = callerIdOf(by, fields.id, [label, task, fields.files ?? []]);
   const used = idKey === undefined ? undefined : step.read<CallerIdRecord>(idKey);
   if (used) return repeated(engine, used, hash, fields.id as string);
-  const target = findWorker(step.tree, by.path, label, "assign");
+  const target = findWorker(step.tree, by, label, "assign");
   const rule = whyNot(rules.assign, target);
   if (rule) {
     const busy = fields.wait === true ? busyWith(target) : undefined;

@@ -14,6 +14,7 @@ export interface CloseCommand {
   treeId: string;
   /** The path of whoever closes: the root, or a parent worker. */
   path: string;
+  workspace: string;
   label: string;
   operation: string;
 }
@@ -24,11 +25,11 @@ export interface CloseCommand {
  * @throws HerdError `target_not_found`, or `worker_busy` while another close is under way.
  */
 export async function close(engine: Engine, command: CloseCommand): Promise<{ label: string }> {
-  const { treeId, path, label, operation } = command;
+  const { treeId, label, operation } = command;
   const runId = await engine.kernel.run(
     treeId,
     (step) => {
-      const target = findWorker(step.tree, path, label, operation);
+      const target = findWorker(step.tree, command, label, operation);
       const rule = whyNot(rules.close, target);
       if (rule) {
         throw new HerdError({

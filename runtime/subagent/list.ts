@@ -1,5 +1,6 @@
 import { activeRequest, isSteerable, publicState } from "../../machines/projection.ts";
 import type { WorkerContext } from "../../machines/vocabulary.ts";
+import { paneIdOf } from "../backend.ts";
 import { withoutUndefined } from "../errors.ts";
 import type { Engine } from "../engine.ts";
 import type { AskRecord } from "../kernel/records.ts";
@@ -14,18 +15,22 @@ const STALE_MS = 600_000;
  * What an owner sees: the root its whole tree, a parent worker its own children. Shows only what is on disk and
  * changes nothing.
  */
-export function list(engine: Engine, treeId: string, path: string): Promise<Listing> {
+export function list(
+  engine: Engine,
+  { treeId, path, workspace }: { treeId: string; path: string; workspace: string },
+): Promise<Listing> {
   // A command without an effect: it comes after those before it and waits for what it shows to be on disk.
-  return engine.kernel.run(treeId, ({ tree }) => listingOf(engine, tree, path), { operation: "list" });
+  return engine.kernel.run(treeId, ({ tree }) => listingOf(engine, tree, path, workspace), { operation: "list" });
 }
 
-function listingOf(engine: Engine, tree: Tree, path: string): Listing {
+function listingOf(engine: Engine, tree: Tree, path: string, workspace: string): Listing {
   const workers: WorkerRow[] = [];
   for (const worker of tree.workers()) {
-    if (visible(worker.path, path)) workers.push(rowOf(engine, tree, worker.path, worker.state, worker.context));
+    if (worker.context.workspace === workspace && visible(worker.path, path))
+      workers.push(rowOf(engine, tree, worker.path, worker.state, worker.context));
   }
   for (const resting of tree.resting.values()) {
-    if (!visible(resting.path, path)) continue;
+    if (resting.context.workspace !== workspace || !visible(resting.path, path)) continue;
     workers.push(rowOf(engine, tree, resting.path, "settling.undelivered", resting.context));
   }
   if (path === "") {
@@ -61,7 +66,7 @@ function rowOf(engine: Engine, tree: Tree, path: string, state: string, context:
     steerable: isSteerable(state, context),
     agentDefinition: context.agent,
     workspaceId: context.workspace,
-    paneId: `function:${context.runId}`,
+    paneId: paneIdOf(context),
     cwd: context.cwd,
     piSessionId: context.sessionId,
     ownerSessionId: context.ownerSessionId,
@@ -69,7 +74,7 @@ function rowOf(engine: Engine, tree: Tree, path: string, state: string, context:
     lastActivityAt: new Date(lastActivityAt).toISOString(),
     ...(stale && { stale: true as const, inactiveMs }),
     parentLabel: parent === "" ? undefined : tree.worker(runIdOf(parent))?.context.label,
-    cleanupError: engine.deliveries.errorOf(engine.ownerKey(tree, path), context.label),
+    cleanupError: engine.deliveries.errorOf(engine.ownerKey(tree, path), context.runId),
     resultError: context.resultError ?? undefined,
     diagnostic: context.diagnostic ?? undefined,
     queued: state === "settling.queued" ? true : undefined,

@@ -25,7 +25,7 @@ const Fields = z.strictObject({
  */
 export async function steer(
   engine: Engine,
-  by: { treeId: string; path: string; cwd: string },
+  by: { treeId: string; path: string; workspace: string; cwd: string },
   request: unknown,
 ): Promise<SteerReceipt> {
   const { label, message, files = [] } = parseRequest("steer", Fields, request);
@@ -34,7 +34,7 @@ export async function steer(
   return engine.kernel.run(
     by.treeId,
     (step) => {
-      const target = findWorker(step.tree, by.path, label, "steer");
+      const target = findWorker(step.tree, by, label, "steer");
       const rule = whyNot(rules.steer, target);
       if (rule) {
         throw new HerdError({

@@ -11,16 +11,22 @@ export interface Target {
 }
 
 /**
- * The one worker with this label directly below a path: an owner acts on its own workers only.
+ * The one worker with this label, in this workspace, directly below a path: an owner acts on its own workers only.
  * @throws HerdError `target_not_found` or `target_ambiguous`.
  */
-export function findWorker(tree: Tree, path: string, label: string, operation: string): Target {
+export function findWorker(
+  tree: Tree,
+  { path, workspace }: { path: string; workspace: string },
+  label: string,
+  operation: string,
+): Target {
   const found: Target[] = [];
+  const meant = (context: WorkerContext) => context.label === label && context.workspace === workspace;
   for (const child of tree.childrenOf(path)) {
-    if (child.context.label === label) found.push({ kind: "live", ...child });
+    if (meant(child.context)) found.push({ kind: "live", ...child });
   }
   for (const resting of tree.resting.values()) {
-    if (resting.context.label !== label || parentPath(resting.path) !== path) continue;
+    if (!meant(resting.context) || parentPath(resting.path) !== path) continue;
     found.push({ kind: "resting", state: "settling.undelivered", ...resting });
   }
   if (found.length === 1) return found[0] as Target;

@@ -6,6 +6,7 @@ import { assign } from "./assign.ts";
 import { list } from "./list.ts";
 import type { WorkerRow } from "./shapes.ts";
 import { reply } from "../asks/reply.ts";
+import { paneIdOf } from "../backend.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError, internalFailure, invalidRequest, withoutUndefined } from "../errors.ts";
 import type { RequestRecord } from "../kernel/records.ts";
@@ -113,19 +114,20 @@ async function carryOut(engine: Engine, by: Controller, variant: Variant, fields
   const label = fields["label"] as string;
   switch (variant) {
     case "list": {
-      const { workers, agentDefinitions } = await list(engine, by.treeId, by.path);
+      const { workers, agentDefinitions } = await list(engine, by);
       return { ok: true, workers: workers.map(seedRow), agent_definitions: agentDefinitions };
     }
     case "fresh": {
       if (fields["fork"] !== undefined) throw notYet("assign", "fork");
       const { agent, task, cwd, timeoutMs, files, reusable } = fields;
       return accepted(
+        engine,
         await assign(engine, by, withoutUndefined({ agent, task, label, cwd, timeoutMs, files, reusable })),
       );
     }
     case "live": {
       const { task, files } = fields;
-      return accepted(await assign(engine, by, withoutUndefined({ label, task, files })));
+      return accepted(engine, await assign(engine, by, withoutUndefined({ label, task, files })));
     }
     case "reply": {
       const receipt = await reply(engine, {
@@ -137,6 +139,7 @@ async function carryOut(engine: Engine, by: Controller, variant: Variant, fields
         operation: "reply",
         treeId: by.treeId,
         path: by.path,
+        workspace: by.workspace,
       });
       return {
         ok: true,
@@ -149,7 +152,7 @@ async function carryOut(engine: Engine, by: Controller, variant: Variant, fields
       };
     }
     case "close": {
-      await close(engine, { treeId: by.treeId, path: by.path, label, operation: "close" });
+      await close(engine, { ...by, label, operation: "close" });
       return { ok: true, action: "close", label };
     }
     case "steer": {
@@ -169,12 +172,12 @@ async function carryOut(engine: Engine, by: Controller, variant: Variant, fields
   }
 }
 
-function accepted({ label, runId, sessionId, requestId }: RequestRecord): object {
+function accepted(engine: Engine, { label, agent, runId, sessionId, requestId }: RequestRecord): object {
   return {
     ok: true,
     action: "assign",
     label,
-    pane_id: `function:${runId}`,
+    pane_id: paneIdOf({ backend: engine.backends.backendFor(agent), runId }),
     session_id: sessionId,
     request_id: requestId,
   };

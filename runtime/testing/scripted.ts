@@ -38,7 +38,14 @@ export class ScriptedRun {
   /** The model calls `ask_owner`, alone in its turn unless `batch` says otherwise. */
   ask(question: string, options: { files?: string[]; batch?: string[] } = {}) {
     const { files, batch = ["ask_owner"] } = options;
-    return this.#host().askOwner(this.runId, { question, ...(files && { files }) }, { batch });
+    return this.#host().askOwner(
+      this.runId,
+      { question, ...(files && { files }) },
+      {
+        batch,
+        ...(this.requestId !== undefined && { requestId: this.requestId }),
+      },
+    );
   }
 
   /** The work is over, with a text or with an error. */

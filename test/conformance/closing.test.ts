@@ -27,7 +27,7 @@ async function family(then: AgentDefinition["run"] = async () => "done") {
 }
 
 describe("closing a parent", () => {
-  test("closes its children before it, and while that goes on a new child is worker_busy", async () => {
+  test("closes its children before it, and while that goes on no new child is started", async () => {
     const refused: string[] = [];
     const { t, script, children, on } = await family(async (_task, worker) => {
       await worker.assign({ agent: "part", task: "three" }).catch((error) => refused.push(error.category));
@@ -41,7 +41,8 @@ describe("closing a parent", () => {
     expect(await statesOf(t)).toEqual(["lead closing", "part closing", "part-2 closing"]);
     on.open();
     await until(() => refused.length > 0);
-    expect(refused).toEqual(["worker_busy"]);
+    // The parent is a function: its handle is revoked at once, so the refusal is that of a closed worker.
+    expect(refused).toEqual(["internal_failure"]);
     expect(script.runs).toHaveLength(2);
     await children[0].exit();
     expect(await statesOf(t)).toEqual(["lead closing", "part-2 closing"]);

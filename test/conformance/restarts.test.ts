@@ -48,6 +48,7 @@ describe("the chain from child to parent to root and back", () => {
     };
     await restart(["lead blocked", "asks working"]);
     await child.turn();
+    await restart(["lead blocked", "asks working"]);
     await child.ask("May I?");
     await child.endTurn();
     await restart(["lead blocked", "asks blocked"]);
