@@ -1,11 +1,12 @@
 import type { WorkerContext, WorkerFact } from "../machines/vocabulary.ts";
 import type { Question } from "./asks/question.ts";
 import type { AssignmentStatus } from "./deliveries/assignment.ts";
+import type { Result } from "./deliveries/result.ts";
 import type { Deliveries } from "./deliveries/deliveries.ts";
 import type { Events } from "./events.ts";
 import type { Agents } from "./functions/agent.ts";
 import type { Kernel } from "./kernel/kernel.ts";
-import type { AskRecord, OrderRecord, RequestRecord, SteerRecord } from "./kernel/records.ts";
+import type { AskRecord, OrderRecord, OutcomeRecord, RequestRecord, SteerRecord } from "./kernel/records.ts";
 import type { Step } from "./kernel/step.ts";
 import type { Tree, WorkerView } from "./kernel/tree.ts";
 import type { ResolvedOptions } from "./options.ts";
@@ -71,6 +72,8 @@ export interface Engine {
   releaseLabel(step: Step, context: WorkerContext): void;
   /** Finished work stays readable for a while. */
   retain(step: Step, requestId: string): void;
+  /** A result as its owner gets it, with what else that owner waits for. */
+  result(request: RequestRecord, outcome: OutcomeRecord, attempt: number): Result;
   /** A question as its owner gets it, with its reply. */
   question(ask: AskRecord, request: RequestRecord, attempt: number): Question;
   /** Where an assignment stands now, for whoever looks on. */

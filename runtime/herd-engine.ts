@@ -9,7 +9,7 @@ import { Deliveries } from "./deliveries/deliveries.ts";
 import type { AssignmentStatus } from "./deliveries/assignment.ts";
 import { Handle, type HandleSource } from "./deliveries/handle.ts";
 import { acknowledge, recordClosed, recordResult } from "./deliveries/record.ts";
-import { resultOf, type Result } from "./deliveries/result.ts";
+import { resultOf, type Delegation, type Result } from "./deliveries/result.ts";
 import type { BackendFactory } from "./backend.ts";
 import type { Clock, Engine } from "./engine.ts";
 import type { HerdError } from "./errors.ts";
@@ -19,7 +19,7 @@ import { Functions } from "./functions/functions.ts";
 import { Kernel } from "./kernel/kernel.ts";
 import type { AskRecord, DeliveryRecord, LabelRecord, OutcomeRecord, RequestRecord } from "./kernel/records.ts";
 import type { Step, Told } from "./kernel/step.ts";
-import type { Tree } from "./kernel/tree.ts";
+import { parentPath, type Tree } from "./kernel/tree.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { SessionFiles } from "./sessions/session-files.ts";
 import { asksOf, keys } from "./store/keys.ts";
@@ -79,6 +79,7 @@ export class HerdEngine implements Engine, HandleSource {
       kernel: this.kernel,
       events: this.events,
       request: (requestId) => this.request(requestId),
+      result: (request, outcome, attempt) => this.result(request, outcome, attempt),
       question: (ask, request, attempt) => this.question(ask, request, attempt),
       acknowledge: (delivery) => this.kernel.inBackground(acknowledge(this, delivery)),
       quiet: () => this.quieter(),
@@ -133,6 +134,10 @@ export class HerdEngine implements Engine, HandleSource {
     step.put(keys.due(step.now + this.options.retention.resultsMs, "retention", requestId), {});
   }
 
+  result(request: RequestRecord, outcome: OutcomeRecord, attempt: number): Result {
+    return resultOf(request, outcome, attempt, this.#delegation(request));
+  }
+
   question(ask: AskRecord, request: RequestRecord, attempt: number): Question {
     return {
       askId: ask.askId,
@@ -177,7 +182,7 @@ export class HerdEngine implements Engine, HandleSource {
     if (outcome === undefined) return undefined;
     if (this.deliveries.hasResultReceiver(request) && this.#openDelivery(request, outcome)) return undefined;
     const attempt = outcome.deliveryId === undefined ? 1 : 1 + this.kernel.epoch - epochOf(outcome.deliveryId);
-    return resultOf(request, outcome, attempt);
+    return this.result(request, outcome, attempt);
   }
 
   async status(request: RequestRecord): Promise<AssignmentStatus> {
@@ -277,6 +282,23 @@ export class HerdEngine implements Engine, HandleSource {
         });
       }
     }
+  }
+
+  /** The direct workers of the same owner, without the one whose result this is. */
+  #delegation({ tree: treeId, path, requestId }: RequestRecord): Delegation {
+    const counts = { active: 0, pending: 0 };
+    const tree = this.kernel.loaded(treeId);
+    if (tree === undefined) return counts;
+    const owner = parentPath(path);
+    for (const { state, context } of tree.childrenOf(owner)) {
+      if (context.assignment === null || context.assignment.requestId === requestId) continue;
+      if (state.startsWith("settling.un")) counts.pending++;
+      else counts.active++;
+    }
+    for (const { path: at, context } of tree.resting.values()) {
+      if (parentPath(at) === owner && context.assignment?.requestId !== requestId) counts.pending++;
+    }
+    return counts;
   }
 
   #openDelivery(request: RequestRecord, outcome: OutcomeRecord): DeliveryRecord | undefined {

@@ -173,6 +173,25 @@ describe("a result", () => {
     expect(result.envelope).toBe(`label: does | agent: does | request: ${run.requestId} | status: completed\n\ndid A`);
   });
 
+  test("says what else its owner waits for, itself not counted", async () => {
+    const t = await createTestHerd({ agents });
+    const script = t.scripted("does");
+    const owner = t.herd.owner("handles");
+    const runs = await Promise.all(["a", "b", "c"].map((label) => owner.assign({ agent: "does", task: label, label })));
+    for (const { label } of runs) await (await script.run(label)).turn();
+    await (await script.run("a")).settle("A");
+    await (await script.run("b")).settle("B");
+    const counts = async (index: number) => {
+      const { details, envelope } = await (runs[index] as (typeof runs)[number]).result();
+      const { activeDirect, pendingDirectResults, unresolvedDirect } = details;
+      return [activeDirect, pendingDirectResults, unresolvedDirect, envelope.includes("unresolved")];
+    };
+    expect(await counts(0)).toEqual([1, 1, 2, true]);
+    expect(await counts(1)).toEqual([1, 0, 1, true]);
+    await (await script.run("c")).settle("C");
+    expect(await counts(2)).toEqual([0, 0, 0, false]);
+  });
+
   test.each([
     ["more than 2,000 lines", "x\n".repeat(2_500), 2_000, 50 * 1024],
     ["more than 50 KB of one line", "é".repeat(60_000), 1, 50 * 1024],

@@ -7,7 +7,7 @@ import { treeIdOf } from "../owners.ts";
 import { keys, prefixed } from "../store/keys.ts";
 import { passFailpoint } from "../store/failpoint.ts";
 import { Desk, type Receiver } from "./desk.ts";
-import { resultOf } from "./result.ts";
+import type { Result } from "./result.ts";
 
 /** What somebody who waits for an assignment is told. */
 export type Notice = { type: "question"; question: Question } | { type: "changed" };
@@ -24,6 +24,8 @@ export interface DeliveriesOptions {
   kernel: Kernel;
   events: Events;
   request(requestId: string): RequestRecord | undefined;
+  /** The result as its owner gets it. */
+  result(request: RequestRecord, outcome: OutcomeRecord, attempt: number): Result;
   /** Puts the reply into a question. */
   question(ask: AskRecord, request: RequestRecord, attempt: number): Question;
   /** Acknowledges in memory at once, on disk with the next batch. */
@@ -115,7 +117,8 @@ export class Deliveries {
   /** An assignment ended, and that is on disk. */
   ended(request: RequestRecord, outcome: OutcomeRecord, delivery: DeliveryRecord | undefined): void {
     if (delivery) this.#desks.get(delivery.owner)?.add(delivery);
-    if (this.#options.events.has("result")) this.#options.events.emit("result", resultOf(request, outcome, 1));
+    if (this.#options.events.has("result"))
+      this.#options.events.emit("result", this.#options.result(request, outcome, 1));
     this.tell(request.requestId, { type: "changed" });
   }
 
@@ -222,7 +225,7 @@ export class Deliveries {
       const outcome = kernel.committed<OutcomeRecord>(keys.outcome(requestId));
       if (outcome === undefined) return false;
       if (receiver.onResult === undefined) return false;
-      await receiver.onResult(resultOf(request, outcome, attempt));
+      await receiver.onResult(this.#options.result(request, outcome, attempt));
     }
     passFailpoint("delivery.after");
     if (kernel.read(keys.delivery(owner, deliveryId)) !== undefined) this.#options.acknowledge(delivery);

@@ -1,4 +1,5 @@
 import type { Json, Usage } from "../../machines/vocabulary.ts";
+import { paneIdOf } from "../backend.ts";
 import type { OutcomeRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
 
 /** The one end of an assignment. */
@@ -32,11 +33,18 @@ export interface Result {
 const VISIBLE_LINES = 2_000;
 const VISIBLE_BYTES = 50 * 1024;
 
-/** The result as its owner gets it, from what was accepted and how it ended. */
+/** What the same owner still waits for besides this result: direct workers at work, and results on their way. */
+export interface Delegation {
+  active: number;
+  pending: number;
+}
+
+/** The result as its owner gets it, from what was accepted, how it ended, and what else is under way. */
 export function resultOf(
   request: RequestRecord,
   { outcome, endedAt, deliveryId = "", details: more }: OutcomeRecord,
   attempt: number,
+  { active, pending }: Delegation,
 ): Result {
   const elapsedMs = Math.max(0, endedAt - request.acceptedAt);
   const text = outcome.status === "completed" ? outcome.text : "";
@@ -48,11 +56,15 @@ export function resultOf(
     runId: request.runId,
     ownerSessionId: request.owner.id,
     workspaceId: request.workspace,
+    paneId: paneIdOf(request),
     cwd: request.cwd,
     piSessionId: request.sessionId,
     status: outcome.status,
     truncated: visible.truncated,
     ...("unreadSteers" in outcome && outcome.unreadSteers !== undefined && { unreadSteers: outcome.unreadSteers }),
+    activeDirect: active,
+    pendingDirectResults: pending,
+    unresolvedDirect: active + pending,
     ...(outcome.status === "completed" ? { elapsedMs } : { error: outcome.error }),
     ...more,
   };
@@ -71,7 +83,7 @@ export function resultOf(
     ...("usage" in outcome && outcome.usage && { usage: outcome.usage }),
     ...(outcome.status !== "completed" && { error: outcome.error }),
     details,
-    envelope: envelopeOf(request, outcome, visible),
+    envelope: envelopeOf(request, outcome, visible, { active, pending }),
   };
 }
 
@@ -79,8 +91,14 @@ function envelopeOf(
   request: RequestRecord,
   outcome: OutcomeRecord["outcome"],
   visible: { text: string; truncated: boolean },
+  { active, pending }: Delegation,
 ): string {
-  const header = `label: ${request.label} | agent: ${request.agent} | request: ${request.requestId} | status: ${outcome.status}`;
+  const unresolved =
+    active + pending === 0
+      ? ""
+      : `\ndelegation: ${active} active direct, ${pending} pending direct results, ${active + pending} unresolved. ` +
+        "Partial results may inform decisions; do not conclude while work is unresolved.";
+  const header = `label: ${request.label} | agent: ${request.agent} | request: ${request.requestId} | status: ${outcome.status}${unresolved}`;
   if (outcome.status !== "completed") return `${header}\n\n${outcome.error.code}: ${outcome.error.message}`;
   const notice = visible.truncated ? "\n\n[truncated: the whole text is in the result]" : "";
   return `${header}\n\n${visible.text}${notice}`;

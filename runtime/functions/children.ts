@@ -2,7 +2,7 @@ import type { Question } from "../asks/question.ts";
 import { reply } from "../asks/reply.ts";
 import type { Assignment, AssignmentStatus, OwnerEvent } from "../deliveries/assignment.ts";
 import { acknowledgeIn } from "../deliveries/record.ts";
-import { resultOf, type Result } from "../deliveries/result.ts";
+import type { Result } from "../deliveries/result.ts";
 import { HerdError } from "../errors.ts";
 import type { AskRecord, DeliveryRecord, OutcomeRecord, RequestRecord } from "../kernel/records.ts";
 import { closeIn, dropUnread } from "../subagent/close.ts";
@@ -218,7 +218,7 @@ class ChildHandle implements Assignment {
     for (;;) {
       await this.#execution.live();
       signal?.throwIfAborted();
-      if (this.#entry.outcome) return { type: "result", result: resultOf(this.#request, this.#entry.outcome, 1) };
+      if (this.#entry.outcome) return { type: "result", result: engine.result(this.#request, this.#entry.outcome, 1) };
       const outcome = engine.kernel.committed<OutcomeRecord>(keys.outcome(this.requestId));
       if (outcome) {
         await this.#execution.proceed();

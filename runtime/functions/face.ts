@@ -1,5 +1,6 @@
 import { whyNot, rules } from "../../machines/eligibility.ts";
 import type { Json } from "../../machines/vocabulary.ts";
+import { paneIdOf } from "../backend.ts";
 import { askOwner, AskOwnerInput } from "../asks/ask.ts";
 import type { Question } from "../asks/question.ts";
 import { reply } from "../asks/reply.ts";
@@ -279,7 +280,7 @@ function accepted({ engine }: Execution, { requestId }: AssignEntry): object {
     ok: true,
     action: "assign",
     label: child?.label,
-    pane_id: `function:${child?.runId}`,
+    pane_id: child && paneIdOf(child),
     session_id: child?.sessionId,
     request_id: requestId,
   };

@@ -22,6 +22,8 @@ export interface RequestRecord {
   workspace: string;
   label: string;
   agent: string;
+  /** The backend that runs the worker. */
+  backend: string;
   task: string;
   files: Evidence[];
   cwd: string;

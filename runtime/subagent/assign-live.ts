@@ -76,6 +76,7 @@ function attempt(
     workspace: context.workspace,
     label,
     agent: context.agent,
+    backend: context.backend,
     task,
     files: evidence,
     cwd: context.cwd,

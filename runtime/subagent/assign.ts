@@ -61,6 +61,7 @@ async function assignFresh(engine: Engine, by: Controller, request: unknown): Pr
       checkParent(engine, step, by);
       const { workspace } = by;
       const label = chooseLabel(step, workspace, fields.label, agent);
+      const backend = engine.backends.backendFor(agent);
       const runId = newId();
       const requestId = by.parent?.requestId ?? newId();
       const record: RequestRecord = {
@@ -73,6 +74,7 @@ async function assignFresh(engine: Engine, by: Controller, request: unknown): Pr
         workspace,
         label,
         agent,
+        backend,
         task,
         files: evidence,
         cwd,
@@ -86,7 +88,7 @@ async function assignFresh(engine: Engine, by: Controller, request: unknown): Pr
         runId,
         label,
         agent,
-        backend: engine.backends.backendFor(agent),
+        backend,
         sessionId: record.sessionId,
         ownerSessionId: by.owner.id,
         workspace,

@@ -121,13 +121,12 @@ async function carryOut(engine: Engine, by: Controller, variant: Variant, fields
       if (fields["fork"] !== undefined) throw notYet("assign", "fork");
       const { agent, task, cwd, timeoutMs, files, reusable } = fields;
       return accepted(
-        engine,
         await assign(engine, by, withoutUndefined({ agent, task, label, cwd, timeoutMs, files, reusable })),
       );
     }
     case "live": {
       const { task, files } = fields;
-      return accepted(engine, await assign(engine, by, withoutUndefined({ label, task, files })));
+      return accepted(await assign(engine, by, withoutUndefined({ label, task, files })));
     }
     case "reply": {
       const receipt = await reply(engine, {
@@ -172,12 +171,12 @@ async function carryOut(engine: Engine, by: Controller, variant: Variant, fields
   }
 }
 
-function accepted(engine: Engine, { label, agent, runId, sessionId, requestId }: RequestRecord): object {
+function accepted({ label, backend, runId, sessionId, requestId }: RequestRecord): object {
   return {
     ok: true,
     action: "assign",
     label,
-    pane_id: paneIdOf({ backend: engine.backends.backendFor(agent), runId }),
+    pane_id: paneIdOf({ backend, runId }),
     session_id: sessionId,
     request_id: requestId,
   };
