@@ -45,9 +45,10 @@ export async function runCampaign({ kills, seed, failpoints = FAILPOINTS, print 
     if (LATER[at] === undefined) plan.splice(random.between(0, plan.length), 0, { at });
     else print(`failpoint ${at} is skipped: ${LATER[at]}`);
   }
+  const directory = await mkdtemp(join(tmpdir(), "pi-herd-crash-"));
   let round: Round | undefined;
   for (const [index, kill] of plan.entries()) {
-    round ??= new Round(await mkdtemp(join(tmpdir(), "pi-herd-crash-")), seed, random);
+    round ??= new Round(await mkdtemp(join(directory, "store-")), seed, random);
     const last = index === plan.length - 1 || (index + 1) % KILLS_PER_STORE === 0;
     const drain = last || (index + 1) % KILLS_PER_DRAIN === 0;
     const { line, violations } = await round.once(kill, 2 * index + 1, drain);
@@ -63,6 +64,7 @@ export async function runCampaign({ kills, seed, failpoints = FAILPOINTS, print 
     await rm(round.directory, { recursive: true, force: true });
     round = undefined;
   }
+  await rm(directory, { recursive: true, force: true });
   const seconds = Math.round((Date.now() - started) / 1000);
   print(`${kills} kills at random and ${plan.length - kills} at failpoints in ${seconds} s, no invariant violated`);
   print(`${plan.length} passed, 0 failed`);
@@ -73,11 +75,14 @@ export async function runCampaign({ kills, seed, failpoints = FAILPOINTS, print 
 class Round {
   readonly directory: string;
   lastAudit = "";
+  readonly #env: Record<string, string>;
   readonly #seed: number;
   readonly #random: Random;
 
   constructor(directory: string, seed: number, random: Random) {
     this.directory = directory;
+    // Many short processes: the compiled code is worth keeping.
+    this.#env = { NODE_COMPILE_CACHE: join(directory, "..", "code") };
     this.#seed = seed;
     this.#random = random;
   }
@@ -98,9 +103,8 @@ class Round {
     const afterMs = opening ? this.#random.between(0, 60) : this.#random.between(50, 800);
     const ended = await runChild("load.ts", args, {
       patienceMs: PATIENCE_MS,
-      ...(at === "random"
-        ? { killAfter: { line: opening ? "opening" : "ready", ms: afterMs } }
-        : { env: { HERD_FAILPOINT: `${at}:${passes}` } }),
+      env: { ...this.#env, ...(at !== "random" && { HERD_FAILPOINT: `${at}:${passes}` }) },
+      ...(at === "random" && { killAfter: { line: opening ? "opening" : "ready", ms: afterMs } }),
     });
     const when = at === "random" ? `${afterMs} ms after ${opening ? "it began to open" : "ready"}` : `${at}:${passes}`;
     if (ended.signal === "SIGKILL" && !ended.patienceOver) return { how: when, violations: [] };
@@ -113,7 +117,7 @@ class Round {
   async #audit(session: number, drain: boolean): Promise<Report> {
     const args = [this.directory, `${session}`, `${this.#seed}`, ...(drain ? ["drain"] : [])];
     this.lastAudit = `node test/crash/audit.ts ${args.join(" ")}`;
-    const ended = await runChild("audit.ts", args, { patienceMs: 3 * PATIENCE_MS });
+    const ended = await runChild("audit.ts", args, { patienceMs: 3 * PATIENCE_MS, env: this.#env });
     const text = ended.lines.at(-1) ?? "";
     if (text.startsWith("{")) return JSON.parse(text) as Report;
     return { violations: [`the audit did not end: ${told(ended)}`], summary: "" };

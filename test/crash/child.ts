@@ -1,5 +1,4 @@
 import { spawn } from "node:child_process";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
@@ -24,9 +23,9 @@ export interface ChildOptions {
 export function runChild(program: string, args: readonly string[], options: ChildOptions): Promise<Ended> {
   const { env, killAfter, patienceMs } = options;
   const child = spawn(process.execPath, [join(import.meta.dirname, program), ...args], {
-    // Many short processes: the compiled code is worth keeping.
-    env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), "pi-herd-crash-code"), ...env },
-    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...env },
+    // A pipe that closes when this process is gone.
+    stdio: ["pipe", "pipe", "pipe"],
   });
   const lines: string[] = [];
   let errors = "";

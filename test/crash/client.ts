@@ -4,6 +4,7 @@ import {
   type Assignment,
   type Herd,
   type Listing,
+  type OwnerEvent,
   type OwnerOptions,
   type Result,
 } from "../../runtime/index.ts";
@@ -125,7 +126,7 @@ export class Client {
     const c = this.ledger.next();
     this.ledger.write({ fact: "reading", c, requestId: handle.requestId });
     const status = await handle.status();
-    if (status.result) this.#saw(status.result, "handle", c);
+    if (status.result) this.#took(status.result, c);
     else this.ledger.write({ fact: "looked", c });
   }
 
@@ -133,20 +134,29 @@ export class Client {
   async result(handle: Assignment): Promise<void> {
     const c = this.ledger.next();
     this.ledger.write({ fact: "reading", c, requestId: handle.requestId });
-    this.#saw(await handle.result(), "handle", c);
+    this.#took(await handle.result(), c);
   }
 
   /** Follows a handle to its end and answers what it is asked. */
-  async follow(owner: string, handle: Assignment, answer: (askId: string) => Promise<void>): Promise<void> {
-    for (;;) {
+  async follow(
+    owner: string,
+    handle: Assignment,
+    how: "next" | "iterate",
+    answer: (askId: string) => Promise<void>,
+  ): Promise<void> {
+    const begin = () => {
       const c = this.ledger.next();
       this.ledger.write({ fact: "reading", c, requestId: handle.requestId });
-      const event = await handle.next();
-      if (event.type === "result") return this.#saw(event.result, "handle", c);
+      return c;
+    };
+    let c = begin();
+    for await (const event of how === "iterate" ? handle : nextOf(handle)) {
+      if (event.type === "result") return this.#took(event.result, c);
       const { askId, requestId, deliveryId, attempt } = event.question;
       this.ledger.write({ fact: "looked", c });
       this.ledger.write({ fact: "question", via: "handle", owner, askId, requestId, deliveryId, attempt });
       await answer(askId);
+      c = begin();
     }
   }
 
@@ -190,6 +200,18 @@ export class Client {
     } finally {
       this.#running.delete(deliveryId);
     }
+  }
+
+  /** A handle gave a result: that acknowledges it, and what comes after it in the same tree is on disk no earlier. */
+  #took(result: Result, c: number): void {
+    const { deliveryId, owner } = result;
+    this.#saw(result, "handle", c);
+    if (deliveryId === "") return;
+    const after = () => this.ledger.write({ fact: "taken", deliveryId });
+    // A herd that closes meanwhile writes it too, and says so.
+    this.owner(owner.id)
+      .list()
+      .then(after, () => undefined);
   }
 
   #saw(result: Result, via: Via, c?: number): void {
@@ -238,6 +260,11 @@ export class Client {
     });
     if (!allowed.includes(reason)) this.violate(`${what} was refused as ${reason}: ${message}`);
   }
+}
+
+/** The events of a handle, asked for one by one. */
+async function* nextOf(handle: Assignment): AsyncGenerator<OwnerEvent> {
+  for (;;) yield await handle.next();
 }
 
 export function endingOf({ requestId, status, text, error }: Result): Ending {

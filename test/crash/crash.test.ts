@@ -25,8 +25,8 @@ test("no kill loses or doubles what was acknowledged", { timeout: 60_000 }, asyn
     seed: 2,
     print: (line) => lines.push(line),
   });
-  expect(lines.at(-1), lines.join("\n")).toBe("5 passed, 0 failed");
-  expect(passed).toBe(true);
+  expect(passed ? [] : lines).toEqual([]);
+  expect(lines.at(-1)).toBe("5 passed, 0 failed");
 });
 
 describe("the auditor", () => {

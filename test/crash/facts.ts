@@ -39,6 +39,8 @@ export type Fact =
   | ({ fact: "result"; via: Via; c?: number; deliveryId: string; attempt: number } & Ending)
   /** A handler resolved, and the event loop has had a turn since: the engine knows. */
   | { fact: "resolved"; deliveryId: string }
+  /** A handle gave a result away, and a command of the same owner that came after it is on disk. */
+  | { fact: "taken"; deliveryId: string }
   /** A step had its effect outside the store. */
   | { fact: "effect"; name: string; at: string; value: string }
   /** A step returned to its function, so it is journalled. */

@@ -25,8 +25,9 @@ export interface Asked {
   handed: boolean;
 }
 
-/** A question or a result that was handed to a receiver. */
+/** A question or a result that was handed out. */
 export interface Handed {
+  /** To a receiver's handler. */
   times: number;
   /** The last process whose handler resolved it. */
   resolvedIn?: number;
@@ -133,10 +134,12 @@ export class History {
         break;
       case "resolved": {
         this.#resolved.push(line.deliveryId);
-        const delivery = this.deliveries.get(line.deliveryId);
-        if (delivery) delivery.resolvedIn = line.s;
+        this.#delivery(line.deliveryId).resolvedIn = line.s;
         break;
       }
+      case "taken":
+        this.#acknowledge(line.deliveryId);
+        break;
       case "effect":
         this.#effect(line);
         break;
@@ -193,11 +196,20 @@ export class History {
 
   #acknowledgeUpTo(end: number): void {
     for (; this.#certainUpTo < end; this.#certainUpTo++) {
-      const delivery = this.deliveries.get(this.#resolved[this.#certainUpTo] as string);
-      if (delivery === undefined || delivery.certain) continue;
-      delivery.certain = true;
-      this.counts.acknowledged++;
+      this.#acknowledge(this.#resolved[this.#certainUpTo] as string);
     }
+  }
+
+  #acknowledge(deliveryId: string): void {
+    const delivery = this.#delivery(deliveryId);
+    if (!delivery.certain) this.counts.acknowledged++;
+    delivery.certain = true;
+  }
+
+  #delivery(deliveryId: string): Handed {
+    let delivery = this.deliveries.get(deliveryId);
+    if (delivery === undefined) this.deliveries.set(deliveryId, (delivery = { times: 0, certain: false }));
+    return delivery;
   }
 
   #assigning({ owner, name, agent, task, id, label, deadlineMs }: Extract<Fact, { fact: "assigning" }>): void {
@@ -285,8 +297,7 @@ export class History {
   }
 
   #hand(deliveryId: string, attempt: number, what: string, session: number): void {
-    const delivery = this.deliveries.get(deliveryId) ?? { times: 0, certain: false };
-    this.deliveries.set(deliveryId, delivery);
+    const delivery = this.#delivery(deliveryId);
     if (delivery.certain || delivery.resolvedIn === session) {
       this.#violate(`the acknowledged ${what} (delivery ${deliveryId}) was given again in process ${session}`);
     }

@@ -24,8 +24,11 @@ const [directory = "", session = "0", seed = "0"] = process.argv.slice(2);
 const ledger = new Ledger(ledgerOf(directory), Number(session), "load");
 const random = new Random(Number(seed), Number(session));
 
+// Whoever started it is gone: nobody would ever end it.
+process.stdin.on("close", () => process.exit(1)).resume();
+
 writeSync(1, "opening\n");
-const client = new Client(await openCrashHerd(directory, ledger, random), ledger);
+const client = new Client(await openCrashHerd(directory, ledger, random, { tight: true }), ledger);
 writeSync(1, "ready\n");
 const { history } = ledger;
 for (const [index, owner] of OWNERS.entries()) void drive(owner, index);
@@ -173,7 +176,7 @@ async function read(hearing: Hearing, works: readonly Assigned[]): Promise<void>
 }
 
 async function follow(owner: string, handle: Assignment): Promise<void> {
-  await client.follow(owner, handle, async (askId) => {
+  await client.follow(owner, handle, random.pick(["next", "iterate"]), async (askId) => {
     if (random.chance(0.2)) return;
     await pause(random.between(0, 30));
     await replyVariously(random, client, (how) => client.reply(owner, { askId }, how));

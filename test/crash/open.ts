@@ -8,8 +8,16 @@ import type { Random } from "./random.ts";
 export const storeOf = (directory: string): string => join(directory, "herd");
 export const ledgerOf = (directory: string): string => join(directory, "ledger.jsonl");
 
-/** Opens the store of a campaign, every time with other limits, so that runs are parked, queued and refused. */
-export async function openCrashHerd(directory: string, ledger: Ledger, random: Random): Promise<Herd> {
+/**
+ * Opens the store of a campaign, every time with other limits, so that runs are parked and queued.
+ * @param tight commands may be refused because too much waits for the disk.
+ */
+export async function openCrashHerd(
+  directory: string,
+  ledger: Ledger,
+  random: Random,
+  { tight = false } = {},
+): Promise<Herd> {
   const parkAfter = random.pick([undefined, undefined, 0, 40]);
   const concurrency = random.pick([undefined, undefined, 5]);
   return createHerd({
@@ -17,7 +25,7 @@ export async function openCrashHerd(directory: string, ledger: Ledger, random: R
     agents: crashAgents({ session: ledger.session, write: (fact) => ledger.write(fact), random }),
     tickMs: random.pick([20, 50, 100]),
     maxChildren: random.pick([256, 12]),
-    maxInFlight: random.pick([1_000, 6]),
+    maxInFlight: tight ? random.pick([1_000, 1_000, 8]) : 1_000,
     maxParkedRuns: random.pick([1_000, 3]),
     maxTrees: random.pick([1_000, 3]),
     // A campaign ends the process more often than any crash loop.
