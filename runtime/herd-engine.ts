@@ -1,7 +1,7 @@
 import type { WorkerContext } from "../machines/vocabulary.ts";
 import { publicState } from "../machines/projection.ts";
 import { recordAbandoned, recordAnswered, recordAsked } from "./asks/record.ts";
-import { reply } from "./asks/reply.ts";
+import { reply, replyFields } from "./asks/reply.ts";
 import { recordSteered } from "./subagent/record.ts";
 import type { Question } from "./asks/question.ts";
 import { BackendDesk } from "./backends.ts";
@@ -153,7 +153,12 @@ export class HerdEngine implements Engine, HandleSource {
       deliveryId: ask.deliveryId,
       attempt,
       reply: (message, options = {}) =>
-        reply(this, { owner: ask.owner, askId: ask.askId, message, cwd: this.cwd, operation: "reply", ...options }),
+        reply(this, {
+          ...replyFields({ ...options, askId: ask.askId, message }),
+          owner: ask.owner,
+          cwd: this.cwd,
+          operation: "reply",
+        }),
     };
   }
 

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Json } from "../machines/vocabulary.ts";
-import { reply } from "./asks/reply.ts";
+import { reply, replyFields } from "./asks/reply.ts";
 import type { ReplyReceipt } from "./asks/question.ts";
 import type { BackendFactory } from "./backend.ts";
 import type { Assignment } from "./deliveries/assignment.ts";
@@ -190,14 +190,11 @@ export class HerdInstance implements Herd {
         this.#assertOpen("assign");
         return engine.handle(await assign(engine, by, request));
       },
-      reply: async ({ message, files, id: replyId, ...target }) => {
+      reply: async (request) => {
         this.#assertOpen("reply");
         return reply(engine, {
+          ...replyFields(request),
           owner: treeId,
-          ...target,
-          message,
-          ...(files && { files }),
-          ...(replyId !== undefined && { id: replyId }),
           cwd: by.cwd,
           operation: "reply",
           treeId,

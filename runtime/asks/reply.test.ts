@@ -126,6 +126,33 @@ describe("a reply", () => {
     expect((await t.owner.list()).workers).toEqual([]);
   });
 
+  test("with a field that it does not have is refused, so that nobody answers in another's name", async () => {
+    const { t, question } = await asking();
+    const owner = "someone-else";
+    await expect(question.reply("x", { owner } as never)).rejects.toMatchObject({
+      reason: "unknown_field",
+      field: "owner",
+    });
+    await expect(
+      t.herd.owner("stranger").reply({ askId: question.askId, message: "x", owner: "tester" } as never),
+    ).rejects.toMatchObject({ category: "invalid_request", reason: "unknown_field" });
+    await expect(t.owner.reply({ askId: question.askId, label: "asks", message: "x" } as never)).rejects.toMatchObject({
+      category: "invalid_request",
+      field: "askId, label",
+    });
+    await question.reply("mine");
+    expect((await t.result()).text).toBe("A: mine");
+  });
+
+  test("by label under its id again, after the next question, is the same reply", async () => {
+    const { t } = await asking("twice");
+    const receipt = await t.owner.reply({ label: "twice", message: "one", id: "r1" });
+    await t.question();
+    expect(await t.owner.reply({ label: "twice", message: "one", id: "r1" })).toEqual(receipt);
+    await t.owner.reply({ label: "twice", message: "two" });
+    expect((await t.result()).text).toBe("one two");
+  });
+
   test.each([
     ["blank", "  "],
     ["no text", 7],

@@ -1,13 +1,38 @@
 import { rules, whyNot } from "../../machines/eligibility.ts";
 import type { Json } from "../../machines/vocabulary.ts";
 import type { Engine } from "../engine.ts";
-import { HerdError, invalidRequest } from "../errors.ts";
+import { z } from "zod";
+import { HerdError, invalidRequest, withoutUndefined } from "../errors.ts";
 import { noEvidence, readEvidence } from "../evidence/evidence.ts";
 import type { AskRecord, CallerIdRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
+import { parseRequest } from "../request.ts";
 import { hashed, keys } from "../store/keys.ts";
+import { nonBlank } from "../subagent/acceptance.ts";
 import { findWorker } from "../subagent/target.ts";
 import type { ReplyReceipt } from "./question.ts";
+
+const ReplyFields = z.strictObject({
+  askId: nonBlank.optional(),
+  label: nonBlank.optional(),
+  message: z.json(),
+  files: z.array(nonBlank).optional(),
+  id: nonBlank.max(512, "must be at most 512 characters").optional(),
+});
+
+/**
+ * What an owner may say of its reply, and nothing else.
+ * @throws HerdError `invalid_request` naming the field; exactly one of `askId` and `label` is needed.
+ */
+export function replyFields(request: unknown): Pick<ReplyCommand, "askId" | "label" | "message" | "files" | "id"> {
+  const fields = parseRequest("reply", ReplyFields, request);
+  if ((fields.askId === undefined) === (fields.label === undefined)) {
+    throw invalidRequest("reply", "invalid_field", "exactly one of askId and label is needed", "name the question", {
+      field: "askId, label",
+    });
+  }
+  return withoutUndefined(fields) as Pick<ReplyCommand, "askId" | "label" | "message" | "files" | "id">;
+}
 
 export interface ReplyCommand {
   /** The key of who replies: an owner's tree, or a parent worker's run. */
@@ -49,11 +74,12 @@ export async function reply(engine: Engine, command: ReplyCommand): Promise<Repl
   return engine.kernel.run(
     treeId,
     (step) => {
-      const askId = command.askId ?? openAskOf(engine, step, command);
-      const hash = hashed(JSON.stringify([askId, message, files]));
+      const hash = hashed(JSON.stringify([message, files]));
       const idKey = id === undefined ? undefined : keys.callerId(owner, `reply:${id}`);
       const used = idKey === undefined ? undefined : step.read<CallerIdRecord>(idKey);
-      if (used && used.hash !== hash) throw idReused(operation, id as string);
+      if (used && (used.hash !== hash || !isTarget(engine, used, command))) throw idReused(operation, id as string);
+      // A label means what it meant when this reply was accepted, not what the worker asks by now.
+      const askId = used?.askId ?? command.askId ?? openAskOf(engine, step, command);
       const ask = step.read<AskRecord>(keys.ask(askId));
       if (ask === undefined || ask.owner !== owner) throw notFound(operation, askId);
       const { requestId, runId } = ask;
@@ -87,11 +113,17 @@ export async function reply(engine: Engine, command: ReplyCommand): Promise<Repl
         ...(id !== undefined && { replyId: id }),
         ...(idKey !== undefined && { callerKey: idKey }),
       });
-      if (idKey !== undefined) step.put(idKey, { hash, requestId } satisfies CallerIdRecord);
+      if (idKey !== undefined) step.put(idKey, { hash, requestId, askId } satisfies CallerIdRecord);
       return receipt;
     },
-    { operation },
+    { operation, refusable: owner === treeId },
   );
+}
+
+/** Whether a command means the question that a reply under its id answered. */
+function isTarget(engine: Engine, { askId, requestId }: CallerIdRecord, command: ReplyCommand): boolean {
+  if (command.askId !== undefined) return command.askId === askId;
+  return command.label === engine.request(requestId)?.label;
 }
 
 function askOf(engine: Engine, askId: string, owner: string): AskRecord | undefined {

@@ -179,7 +179,7 @@ export class Deliveries {
         now: () => this.#options.kernel.now(),
         load: () => this.#load(treeId),
         loadFailed: (error) => this.#options.kernel.inBackground(Promise.reject(error)),
-        hand: (receiver, delivery, attempt) => this.#hand(receiver, delivery, attempt),
+        hand: (receiver, delivery, attempt) => this.#inMemory(delivery, () => this.#hand(receiver, delivery, attempt)),
         failed: (delivery, attempt, error, retryAt) =>
           this.#options.events.emit("undelivered", {
             deliveryId: delivery.deliveryId,
@@ -200,11 +200,23 @@ export class Deliveries {
     for (const [, text] of rows) this.#desk(treeId).add(JSON.parse(text) as DeliveryRecord);
   }
 
+  /** Keeps the tree of a delivery in flight, so that its acknowledgement is queued the moment its handler resolves. */
+  async #inMemory<T>({ tree }: DeliveryRecord, hand: () => Promise<T>): Promise<T> {
+    const { kernel } = this.#options;
+    kernel.pin(tree);
+    try {
+      await kernel.ready();
+      await kernel.tree(tree);
+      return await hand();
+    } finally {
+      kernel.unpin(tree);
+    }
+  }
+
   /** Looks at a delivery again right before each call: answered, closed and taken ones are dropped. */
   async #hand(receiver: Receiver, delivery: DeliveryRecord, attempts: number): Promise<boolean> {
     const { kernel } = this.#options;
     const { deliveryId, requestId, owner } = delivery;
-    await kernel.ready();
     if (kernel.read(keys.delivery(owner, deliveryId)) === undefined) return false;
     const request = this.#options.request(requestId);
     if (request === undefined) return false;

@@ -41,6 +41,8 @@ export class Desk {
   receiver: Receiver | undefined;
   readonly #options: DeskOptions;
   readonly #open = new Map<string, Open>();
+  /** Attempts so far of what is not acknowledged, kept when another receiver takes over. */
+  readonly #attempts = new Map<string, number>();
   #running = 0;
   #loading = false;
   #loaded = false;
@@ -74,12 +76,14 @@ export class Desk {
   /** Takes a delivery in; one that is already here stays as it is. */
   add(delivery: DeliveryRecord): void {
     if (!this.#handles(delivery) || this.#open.has(delivery.deliveryId)) return;
-    this.#open.set(delivery.deliveryId, { delivery, attempts: 0, dueAt: 0, running: false });
+    const attempts = this.#attempts.get(delivery.deliveryId) ?? 0;
+    this.#open.set(delivery.deliveryId, { delivery, attempts, dueAt: 0, running: false });
     this.#start();
   }
 
   /** The delivery is acknowledged, answered or closed. */
   remove(deliveryId: string): void {
+    this.#attempts.delete(deliveryId);
     if (this.#open.get(deliveryId)?.running !== true) this.#open.delete(deliveryId);
   }
 
@@ -126,10 +130,12 @@ export class Desk {
   async #run(open: Open, receiver: Receiver): Promise<void> {
     open.running = true;
     open.attempts++;
+    this.#attempts.set(open.delivery.deliveryId, open.attempts);
     this.#running++;
     try {
       await this.#options.hand(receiver, open.delivery, open.attempts);
       this.#open.delete(open.delivery.deliveryId);
+      this.#attempts.delete(open.delivery.deliveryId);
     } catch (error) {
       const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (open.attempts - 1));
       open.lastError = error;

@@ -1,5 +1,5 @@
 import type { Question } from "../asks/question.ts";
-import { reply } from "../asks/reply.ts";
+import { reply, replyFields } from "../asks/reply.ts";
 import type { Assignment, AssignmentStatus, OwnerEvent } from "../deliveries/assignment.ts";
 import { acknowledgeIn } from "../deliveries/record.ts";
 import type { Result } from "../deliveries/result.ts";
@@ -151,7 +151,12 @@ export class Children {
     const { engine, runId, request } = this.#execution;
     await this.#execution.gate();
     return this.#execution.during("running", () =>
-      reply(engine, { owner: runId, askId: ask.askId, message, cwd: request.cwd, operation: "reply", ...options }),
+      reply(engine, {
+        ...replyFields({ ...options, askId: ask.askId, message }),
+        owner: runId,
+        cwd: request.cwd,
+        operation: "reply",
+      }),
     );
   }
 }

@@ -43,6 +43,8 @@ export class Execution {
   readonly #revocation: Revocation;
   #hasSlot = true;
   #leaveQueue: (() => void) | undefined;
+  /** How often something of this run or of its children changed. */
+  changes = 0;
   #news: { resolve: () => void; reject: (reason: unknown) => void }[] = [];
   #asking: Promise<void> = Promise.resolve();
   #checking = false;
@@ -103,6 +105,8 @@ export class Execution {
       await this.children.closeAll();
       outcome = failed("worker_error", error, this.reports.usage);
     }
+    // An open question keeps the run going: a step under way must come to its journal, or its effect is done again.
+    while (this.#openAsk !== undefined && this.#commands.steps > 0 && !this.revoked) await this.news();
     if (!this.revoked) await this.#finish(outcome);
   }
 
@@ -194,6 +198,7 @@ export class Execution {
       return (await this.engine.kernel.run(this.treeId, body, { operation })) as T;
     } finally {
       this.#commands.running--;
+      this.changes++;
       this.#changed();
     }
   }
@@ -209,9 +214,13 @@ export class Execution {
     }
   }
 
-  /** Waits until something may have changed for this run. */
-  async news(waitingFor?: "answer" | "turn" | "children"): Promise<void> {
+  /**
+   * Waits until something may have changed for this run.
+   * @param seen `changes` before the caller looked, when it awaited something since: what came meanwhile counts.
+   */
+  async news(waitingFor?: "answer" | "turn" | "children", seen = this.changes): Promise<void> {
     if (this.#closing) await this.live();
+    if (seen !== this.changes) return;
     if (waitingFor) this.#waits[waitingFor]++;
     this.#check();
     await new Promise<void>((resolve, reject) => this.#news.push({ resolve, reject }));
@@ -276,6 +285,7 @@ export class Execution {
 
   /** Its question is on disk. */
   asked(askId: string): void {
+    this.changes++;
     this.#openAsk = askId;
     const ask = this.engine.kernel.committed<AskRecord>(keys.ask(askId));
     if (ask?.journalKey !== undefined) this.journal.set(ask.journalKey, { kind: "ask", ask });
@@ -283,13 +293,17 @@ export class Execution {
   }
 
   answered(ask: AskRecord): void {
+    this.changes++;
     if (this.#openAsk === ask.askId) this.#openAsk = undefined;
     if (ask.journalKey !== undefined) this.journal.set(ask.journalKey, { kind: "ask", ask });
   }
 
   wake(): void {
     if (this.revoked) return;
+    this.changes++;
     for (const { resolve } of this.#news.splice(0)) resolve();
+    // Its function is over, so nobody else notes that it goes on.
+    if (this.#held) this.#goOn();
     this.children.dispatch();
     if (this.#held) this.engine.kernel.inBackground(this.#finish(this.#held));
   }
@@ -341,7 +355,14 @@ export class Execution {
   async #finish(outcome: Outcome): Promise<void> {
     if (this.#held) this.#waits.children--;
     this.#held = undefined;
-    if (await settle(this, outcome)) {
+    let held: boolean;
+    let seen: number;
+    do {
+      seen = this.changes;
+      held = await settle(this, outcome);
+      // A child's news that came meanwhile woke nobody.
+    } while (held && seen !== this.changes && !this.revoked);
+    if (held) {
       this.#held = outcome;
       this.#waits.children++;
       this.#check();

@@ -3,7 +3,7 @@ import type { Json } from "../../machines/vocabulary.ts";
 import { paneIdOf } from "../backend.ts";
 import { askOwner, AskOwnerInput } from "../asks/ask.ts";
 import type { Question } from "../asks/question.ts";
-import { reply } from "../asks/reply.ts";
+import { reply, replyFields } from "../asks/reply.ts";
 import { HerdError, internalFailure, invalidRequest, withoutUndefined } from "../errors.ts";
 import { idFrom } from "../ids.ts";
 import type { AskRecord } from "../kernel/records.ts";
@@ -70,6 +70,7 @@ export function workerFace(execution: Execution): Worker {
     wait: boolean,
   ): Promise<void> {
     for (;;) {
+      const seen = execution.changes;
       try {
         await execution.during("running", () =>
           askOwner(engine, {
@@ -83,7 +84,7 @@ export function workerFace(execution: Execution): Worker {
         return;
       } catch (error) {
         if (!wait || !(error instanceof HerdError) || !PASSING.has(error.reason)) throw error;
-        await execution.news("turn");
+        await execution.news("turn", seen);
         await execution.live();
       }
     }
@@ -130,6 +131,18 @@ export function workerFace(execution: Execution): Worker {
       execution.journal.set(claim.key, entry);
       return value;
     });
+  }
+
+  /** A command that an open question of another branch refuses: that may have come between the gate and the step. */
+  async function unasked<T>(command: () => Promise<T>): Promise<T> {
+    for (;;) {
+      await execution.gate();
+      try {
+        return await execution.during("running", command);
+      } catch (error) {
+        if (!(error instanceof HerdError) || error.reason !== "already_waiting") throw error;
+      }
+    }
   }
 
   const face: Worker = {
@@ -182,7 +195,7 @@ export function workerFace(execution: Execution): Worker {
       const wanted: Wanted = { kind: "assign", name, base: `assign:${whose}`, agent: whose, text: task };
       const claim = await execution.claim(wanted);
       if (claim.type === "new") {
-        await execution.during("running", () => assign(engine, controller({ key: claim.key, whose }), rest));
+        await unasked(() => assign(engine, controller({ key: claim.key, whose }), rest));
       }
       return execution.children.handle(claim.key, execution.journal.get(claim.key) as AssignEntry, onQuestion);
     },
@@ -232,16 +245,13 @@ export function workerFace(execution: Execution): Worker {
       return list(engine, place);
     },
 
-    async reply({ message, files, id, ...target }) {
+    async reply(given) {
       await execution.gate();
       assertDelegates("reply");
       return execution.during("running", () =>
         reply(engine, {
+          ...replyFields(given),
           owner: runId,
-          ...target,
-          message,
-          ...(files && { files }),
-          ...(id !== undefined && { id }),
           cwd: request.cwd,
           operation: "reply",
           ...place,

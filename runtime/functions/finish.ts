@@ -44,6 +44,8 @@ export async function settle(execution: Execution, outcome: Outcome): Promise<bo
     return await engine.kernel.run(
       treeId,
       (step) => {
+        // Closed while its children were read: somebody else has told its end.
+        if (step.worker(runId) === undefined) return false;
         step.send(runId, { type: "settled", outcome, at: step.now });
         const worker = step.worker(runId);
         if (worker?.state !== "blocked.onChildren") return false;
@@ -76,6 +78,7 @@ async function recordUnpersisted({ engine, treeId, runId, request }: Execution, 
   await engine.kernel.run(
     treeId,
     (step) => {
+      if (step.worker(runId) === undefined) return;
       step.send(runId, { type: "result.unpersisted", error });
       step.del(keys.order(runId, "run"));
     },

@@ -32,6 +32,11 @@ export interface StepOptions {
   lazy?: boolean;
   /** Whose tree it is, needed when the tree is new. */
   owner?: OwnerRef;
+  /**
+   * An owner's command: refused as `overloaded` while too much waits for the disk. What workers and the engine itself
+   * do has begun already and is never refused; there is at most one such command for each run under way.
+   */
+  refusable?: boolean;
 }
 
 /** Runs commands on trees: reads a tree when it is first needed, commits every step as one batch, forgets idle trees. */
@@ -151,7 +156,7 @@ export class Kernel {
    */
   run<T>(treeId: string, body: (step: Step) => T, options: StepOptions): Promise<T> {
     try {
-      this.#committer.admit();
+      this.#committer.admit(options.operation, options.refusable);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -167,7 +172,7 @@ export class Kernel {
       for (;;) {
         if (this.#committer.recovery) await this.ready();
         const tree = this.#trees.get(treeId) ?? (await this.#activate(treeId, options.owner ?? { id: "" }));
-        this.#committer.admit();
+        this.#committer.admit(options.operation, options.refusable);
         if (!this.#stale.has(treeId)) return this.#runOn(tree, body, options);
       }
     } finally {
@@ -239,7 +244,7 @@ export class Kernel {
 
   /** Writes rows that belong to no tree. */
   write(operations: Operation[]): Promise<void> {
-    this.#committer.admit();
+    this.#committer.admit("write");
     for (const { key } of operations) this.#recent.delete(key);
     return new Promise((resolve, reject) =>
       this.#committer.submit({ operations, group: "rows", landed: resolve, undone: reject }),
@@ -280,6 +285,7 @@ export class Kernel {
       });
     }
     if (!this.fence) await this.#committer.settled();
+    this.#committer.end();
     await this.store.close();
   }
 

@@ -117,4 +117,6 @@ export interface LabelRecord {
 export interface CallerIdRecord {
   hash: string;
   requestId: string;
+  /** Of a reply: the question that it answered. */
+  askId?: string;
 }

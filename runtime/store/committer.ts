@@ -87,14 +87,16 @@ export class Committer {
   }
 
   /** @throws HerdError `overloaded` or `fenced`, before anything changes. */
-  admit(): void {
+  admit(operation: string, refusable = false): void {
     if (this.#fence) throw this.#fence;
+    if (!refusable) return;
     if (this.#eager < this.#options.maxInFlight && this.#bytes < this.#options.maxInFlightBytes) return;
     throw new HerdError({
       category: "worker_busy",
       reason: "overloaded",
       message: `${this.#eager} commands (${this.#bytes} bytes) are waiting for the disk`,
       nextAction: "send it again a little later",
+      operation,
       retryAfterMs: 100,
     });
   }
@@ -145,14 +147,19 @@ export class Committer {
   /** Forgets everything that is not on disk, as the end of the process would. */
   abandon(): void {
     this.#abandoned = true;
-    clearTimeout(this.#lazyTimer);
     this.#queue = [];
+    this.end();
+  }
+
+  /** Takes nothing any more: what comes after the store was closed must never open it again. */
+  end(): void {
+    clearTimeout(this.#lazyTimer);
     this.#overlay.clear();
     this.#fence ??= new HerdError({
       category: "internal_failure",
       reason: "herd_closed",
       message: "The herd is closed",
-      nextAction: "open it again",
+      nextAction: "open it again with createHerd",
     });
   }
 

@@ -36,6 +36,7 @@ export async function assignLive(engine: Engine, by: Controller, request: unknow
     const outcome = await engine.kernel.run(by.treeId, (step) => attempt(engine, step, by, fields, evidence), {
       operation: "assign",
       owner: by.owner,
+      refusable: by.parent === undefined,
     });
     if ("requestId" in outcome) return outcome;
     if (!wait || outcome.news === undefined) throw outcome.refusal;

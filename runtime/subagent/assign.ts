@@ -116,7 +116,7 @@ async function assignFresh(engine: Engine, by: Controller, request: unknown): Pr
       step.after(() => engine.sessions.mark(requestId));
       return record;
     },
-    { operation: "assign", owner: by.owner },
+    { operation: "assign", owner: by.owner, refusable: by.parent === undefined },
   );
 }
 

@@ -45,7 +45,7 @@ export async function close(engine: Engine, command: CloseCommand): Promise<{ la
       closeIn(engine, step, target.path, reason);
       return target.context.runId;
     },
-    { operation },
+    { operation, refusable: command.path === "" },
   );
   await engine.gone(treeId, runId);
   return { label };

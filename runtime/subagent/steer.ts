@@ -51,6 +51,6 @@ export async function steer(
       step.send(runId, { type: "steer", steerId, message, files: evidence, at: step.now });
       return { requestId: steerId, sessionId, assignmentRequestId: assignment?.requestId ?? "" };
     },
-    { operation: "steer" },
+    { operation: "steer", refusable: by.path === "" },
   );
 }

@@ -92,7 +92,8 @@ export async function createTestHerd(options: TestHerdOptions): Promise<TestHerd
   /** Until idle, or for some turns of the event loop when a function executes on and on. */
   async function shortly(): Promise<void> {
     let quiet = false;
-    void idle().then(() => (quiet = true));
+    const noLonger = () => (quiet = true);
+    void idle().then(noLonger, noLonger);
     for (let turn = 0; turn < 50 && !quiet; turn++) await new Promise((resolve) => setImmediate(resolve));
   }
 
