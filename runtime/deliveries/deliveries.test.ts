@@ -324,6 +324,23 @@ describe("a receiver", () => {
     expect((await run.result()).text).toBe("did A");
   });
 
+  test("that takes over goes on with the count of attempts", async () => {
+    const t = await createTestHerd({ agents });
+    const attempts: number[] = [];
+    const refuse = {
+      onResult: (result: Result) => {
+        attempts.push(result.attempt);
+        throw new Error("no");
+      },
+      replace: true,
+    };
+    await t.herd.owner("me", refuse).assign({ agent: "does", task: "A" });
+    await settle(t);
+    t.herd.owner("me", refuse);
+    await settle(t);
+    expect(attempts).toEqual([1, 2]);
+  });
+
   test("whose parked deliveries could not be read gets them at the next tick", async () => {
     const store = memoryStore();
     const t = await createTestHerd({ agents, store });
