@@ -2,11 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { AgentDefinition } from "./agent.ts";
 import { HerdError } from "../errors.ts";
 import { createTestHerd } from "../testing/index.ts";
-
-const modes = [
-  { name: "waiting in memory", options: {} },
-  { name: "parked at once", options: { parkAfter: 0 } },
-];
+import { modes } from "../../test/support/modes.ts";
 
 const asks: AgentDefinition = {
   description: "asks before it answers",

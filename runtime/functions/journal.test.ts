@@ -2,12 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { AgentDefinition } from "./agent.ts";
 import type { Worker } from "./worker.ts";
 import { createTestHerd } from "../testing/index.ts";
-
-/** Waiting runs stay in memory, or are parked out of it at once: nothing may depend on which. */
-const modes = [
-  { name: "waiting in memory", options: {} },
-  { name: "parked at once", options: { parkAfter: 0 } },
-];
+import { modes } from "../../test/support/modes.ts";
 
 const agent = (run: AgentDefinition["run"], more: Partial<AgentDefinition> = {}): AgentDefinition => ({
   description: "under test",

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AgentDefinition } from "./agent.ts";
 import { StopReason, type Worker } from "./worker.ts";
-import { createTestHerd, memoryStore } from "../testing/index.ts";
+import { inMode, modes } from "../../test/support/modes.ts";
 
 const agent = (run: AgentDefinition["run"], more: Partial<AgentDefinition> = {}): AgentDefinition => ({
   description: "under test",
@@ -26,371 +26,271 @@ function turnstile() {
   };
 }
 
-describe("what a function returns", () => {
-  test.each([
-    ["a string", "text", { status: "completed", text: "text" }],
-    ["JSON", { a: [1, null] }, { status: "completed", text: '{"a":[1,null]}', data: { a: [1, null] } }],
-    ["undefined", undefined, { status: "failed", error: { code: "empty_result" } }],
-    ["null", null, { status: "failed", error: { code: "empty_result" } }],
-    ["blank text", " \n ", { status: "failed", error: { code: "empty_result" } }],
-    ["a function", () => 1, { status: "failed", error: { code: "worker_error" } }],
-    ["a bigint", 1n, { status: "failed", error: { code: "worker_error" } }],
-    ["ten megabytes", "x".repeat(10 * 1024 * 1024), { status: "failed", error: { code: "result_too_large" } }],
-    ["four megabytes", "é".repeat(2 * 1024 * 1024), { status: "completed" }],
-  ])("%s ends the assignment accordingly", async (_what, value, expected) => {
-    const t = await createTestHerd({ agents: { it: agent(async () => value as never) } });
-    await t.owner.assign({ agent: "it", task: "go" });
-    expect(await t.result()).toMatchObject(expected);
-  });
+describe.each(modes)("$name", ({ options: mode }) => {
+  const createTestHerd = inMode(mode);
 
-  test("an empty result says that a worker's result is what it returns", async () => {
-    const t = await createTestHerd({ agents: { it: agent(async () => undefined as never) } });
-    await t.owner.assign({ agent: "it", task: "go" });
-    expect((await t.result()).error?.message).toBe(
-      "The worker's result was empty. A worker's result is what it returns.",
-    );
-  });
-});
-
-describe("concurrency", () => {
-  test("bounds how many runs of an agent execute; the others are queued in order", async () => {
-    const gate = turnstile();
-    const t = await createTestHerd({ agents: { it: agent(gate.run, { concurrency: 2 }) } });
-    for (const task of ["a", "b", "c", "d"]) await t.owner.assign({ agent: "it", task });
-    await gate.until(2);
-    const { workers } = await t.owner.list();
-    expect(workers.map(({ state, queued }) => `${state} ${queued ?? false}`)).toEqual([
-      "working false",
-      "working false",
-      "settling true",
-      "settling true",
-    ]);
-    gate.inside[0]?.leave("A");
-    await gate.until(3);
-    expect(gate.inside.map(({ task }) => task)).toEqual(["a", "b", "c"]);
-    gate.inside[1]?.leave("B");
-    gate.inside[2]?.leave("C");
-    await gate.until(4);
-    gate.inside[3]?.leave("D");
-    await t.idle();
-    expect(t.owner.results.map(({ text }) => text).toSorted()).toEqual(["A", "B", "C", "D"]);
-  });
-
-  test("bounds all agents together", async () => {
-    const gate = turnstile();
-    const t = await createTestHerd({ concurrency: 1, agents: { a: agent(gate.run), b: agent(gate.run) } });
-    await t.owner.assign({ agent: "a", task: "first" });
-    await t.owner.assign({ agent: "b", task: "second" });
-    await gate.until(1);
-    expect((await t.owner.list()).workers.map(({ queued }) => queued)).toEqual([undefined, true]);
-    gate.inside[0]?.leave("1");
-    await gate.until(2);
-    gate.inside[1]?.leave("2");
-    await t.idle();
-    expect(t.owner.results).toHaveLength(2);
-  });
-
-  test("a run that waits for an answer holds no place, and takes one again before it goes on", async () => {
-    const gate = turnstile();
-    const asking = async (task: string, worker: Worker) => {
-      const answer = await worker.askOwner({ question: `${task}?` });
-      return gate.run(answer);
-    };
-    const t = await createTestHerd({ agents: { it: agent(asking, { concurrency: 1 }) } });
-    await t.owner.assign({ agent: "it", task: "a" });
-    await t.owner.assign({ agent: "it", task: "b" });
-    const first = await t.question();
-    const second = await t.question();
-    await first.reply("A");
-    await second.reply("B");
-    await gate.until(1);
-    expect(gate.inside).toHaveLength(1);
-    gate.inside[0]?.leave("one");
-    await gate.until(2);
-    gate.inside[1]?.leave("two");
-    await t.idle();
-    expect(t.owner.results.map(({ text }) => text)).toEqual(["one", "two"]);
-  });
-
-  test("a parent that looks after an asking child holds no place", async () => {
-    const t = await createTestHerd({
-      agents: {
-        asks: agent((_task, worker) => worker.askOwner({ question: "Well?" })),
-        lead: agent(
-          async (_task, worker) => {
-            const part = await worker.assign({ agent: "asks", task: "x", onQuestion: () => undefined });
-            return (await part.result()).text;
-          },
-          { subagents: ["asks"], concurrency: 1 },
-        ),
-      },
+  describe("what a function returns", () => {
+    test.each([
+      ["a string", "text", { status: "completed", text: "text" }],
+      ["JSON", { a: [1, null] }, { status: "completed", text: '{"a":[1,null]}', data: { a: [1, null] } }],
+      ["undefined", undefined, { status: "failed", error: { code: "empty_result" } }],
+      ["null", null, { status: "failed", error: { code: "empty_result" } }],
+      ["blank text", " \n ", { status: "failed", error: { code: "empty_result" } }],
+      ["a function", () => 1, { status: "failed", error: { code: "worker_error" } }],
+      ["a bigint", 1n, { status: "failed", error: { code: "worker_error" } }],
+      ["ten megabytes", "x".repeat(10 * 1024 * 1024), { status: "failed", error: { code: "result_too_large" } }],
+      ["four megabytes", "é".repeat(2 * 1024 * 1024), { status: "completed" }],
+    ])("%s ends the assignment accordingly", async (_what, value, expected) => {
+      const t = await createTestHerd({ agents: { it: agent(async () => value as never) } });
+      await t.owner.assign({ agent: "it", task: "go" });
+      expect(await t.result()).toMatchObject(expected);
     });
-    await t.owner.assign({ agent: "lead", task: "one" });
-    await t.owner.assign({ agent: "lead", task: "two" });
-    await t.idle();
-    expect((await t.owner.list()).workers.map(({ label, state }) => `${label} ${state}`).toSorted()).toEqual([
-      "asks blocked",
-      "asks-2 blocked",
-      "lead blocked",
-      "lead-2 blocked",
-    ]);
-  });
 
-  test("queued assignments survive a crash, in their order", async () => {
-    const gate = turnstile();
-    const t = await createTestHerd({ agents: { it: agent(gate.run, { concurrency: 1 }) } });
-    for (const task of ["a", "b", "c"]) await t.owner.assign({ agent: "it", task });
-    await gate.until(1);
-    await t.crash();
-    await gate.until(2);
-    for (let i = 1; i < 4; i++) {
-      await gate.until(i + 1);
-      gate.inside[i]?.leave("done");
-    }
-    await t.idle();
-    expect(
-      gate.inside
-        .slice(1)
-        .map(({ task }) => task)
-        .toSorted(),
-    ).toEqual(["a", "b", "c"]);
-    expect(t.owner.results).toHaveLength(3);
-  });
-
-  test("a queued worker is closed without ever executing", async () => {
-    const gate = turnstile();
-    const t = await createTestHerd({ agents: { it: agent(gate.run, { concurrency: 1 }) } });
-    await t.owner.assign({ agent: "it", task: "a" });
-    await t.owner.assign({ agent: "it", task: "b" });
-    await gate.until(1);
-    await t.owner.close({ label: "it-2" });
-    gate.inside[0]?.leave("done");
-    await t.idle();
-    expect(gate.inside).toHaveLength(1);
-    expect(t.owner.results).toHaveLength(1);
-  });
-});
-
-describe("a deadline", () => {
-  test("closes the worker and fails the assignment, told once", async () => {
-    const stops: string[] = [];
-    const stuck = (_task: string, worker: Worker) =>
-      new Promise<never>((_resolve, reject) =>
-        worker.signal.addEventListener("abort", () => {
-          stops.push((worker.signal.reason as StopReason).code);
-          reject(worker.signal.reason as Error);
-        }),
+    test("an empty result says that a worker's result is what it returns", async () => {
+      const t = await createTestHerd({ agents: { it: agent(async () => undefined as never) } });
+      await t.owner.assign({ agent: "it", task: "go" });
+      expect((await t.result()).error?.message).toBe(
+        "The worker's result was empty. A worker's result is what it returns.",
       );
-    const t = await createTestHerd({ agents: { it: agent(stuck) } });
-    await t.owner.assign({ agent: "it", task: "go", deadlineMs: 60_000 });
-    await t.clock.advance("59s");
-    expect(t.owner.results).toEqual([]);
-    await t.clock.advance("2s");
-    expect(await t.result()).toMatchObject({ status: "failed", error: { code: "deadline_exceeded" } });
-    expect(stops).toEqual(["deadline_exceeded"]);
-    expect((await t.owner.list()).workers).toEqual([]);
-    await t.clock.advance("24h");
-    expect(t.owner.results).toHaveLength(1);
-  });
-
-  test("stands still while the worker waits for its owner, also over a crash", async () => {
-    const t = await createTestHerd({
-      agents: { it: agent(async (_task, worker) => `got ${await worker.askOwner({ question: "?" })}`) },
     });
-    await t.owner.assign({ agent: "it", task: "go", deadlineMs: 1_000 });
-    const { askId } = await t.question();
-    await t.clock.advance("24h");
-    await t.crash();
-    await t.clock.advance("24h");
-    await t.owner.reply({ askId, message: "it" });
-    expect((await t.result()).text).toBe("got it");
   });
-});
 
-describe("a run that ends the process again and again", () => {
-  test("is given up as worker_lost after five ends without progress", async () => {
-    let executions = 0;
-    const t = await createTestHerd({
-      agents: {
-        it: agent(() => {
-          executions++;
-          return new Promise(() => undefined);
-        }),
-      },
+  describe("concurrency", () => {
+    test("bounds how many runs of an agent execute; the others are queued in order", async () => {
+      const gate = turnstile();
+      const t = await createTestHerd({ agents: { it: agent(gate.run, { concurrency: 2 }) } });
+      for (const task of ["a", "b", "c", "d"]) await t.owner.assign({ agent: "it", task });
+      await gate.until(2);
+      const { workers } = await t.owner.list();
+      expect(workers.map(({ state, queued }) => `${state} ${queued ?? false}`)).toEqual([
+        "working false",
+        "working false",
+        "settling true",
+        "settling true",
+      ]);
+      gate.inside[0]?.leave("A");
+      await gate.until(3);
+      expect(gate.inside.map(({ task }) => task)).toEqual(["a", "b", "c"]);
+      gate.inside[1]?.leave("B");
+      gate.inside[2]?.leave("C");
+      await gate.until(4);
+      gate.inside[3]?.leave("D");
+      await t.idle();
+      expect(t.owner.results.map(({ text }) => text).toSorted()).toEqual(["A", "B", "C", "D"]);
     });
-    const lost: string[] = [];
-    await t.owner.assign({ agent: "it", task: "go" });
-    for (let i = 0; i < 5; i++) {
-      await t.crash();
-      t.herd.on("lost", (event) => lost.push(event.label));
-    }
-    await t.store.range({ gte: "o!", lt: "o~" });
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(await t.result()).toMatchObject({ status: "failed", error: { code: "worker_lost" } });
-    expect(executions).toBeLessThanOrEqual(5);
-  });
 
-  test("goes on for ever while its journal grows", async () => {
-    let wanted = 0;
-    const t = await createTestHerd({
-      agents: {
-        it: agent(async (_task, worker) => {
-          for (let i = 0; i < 8; i++) {
-            await worker.step("one", () => i);
-            if (i === wanted && wanted < 7) await new Promise(() => undefined);
-          }
-          return "made it";
-        }),
-      },
+    test("bounds all agents together", async () => {
+      const gate = turnstile();
+      const t = await createTestHerd({ concurrency: 1, agents: { a: agent(gate.run), b: agent(gate.run) } });
+      await t.owner.assign({ agent: "a", task: "first" });
+      await t.owner.assign({ agent: "b", task: "second" });
+      await gate.until(1);
+      expect((await t.owner.list()).workers.map(({ queued }) => queued)).toEqual([undefined, true]);
+      gate.inside[0]?.leave("1");
+      await gate.until(2);
+      gate.inside[1]?.leave("2");
+      await t.idle();
+      expect(t.owner.results).toHaveLength(2);
     });
-    await t.owner.assign({ agent: "it", task: "go" });
-    for (wanted = 0; wanted < 7;) {
-      await new Promise((resolve) => setTimeout(resolve, 5));
-      wanted++;
-      await t.crash();
-    }
-    expect((await t.result()).text).toBe("made it");
-  });
-});
 
-describe("stopping the program", () => {
-  test("is not failing the work: a function that throws because of it goes on at the next start", async () => {
-    const store = memoryStore();
-    let starts = 0;
-    const run = async (_task: string, worker: Worker) => {
-      if (++starts > 1) return "second start";
-      await new Promise((_resolve, reject) =>
-        worker.signal.addEventListener("abort", () => reject(worker.signal.reason as Error)),
-      );
-      return "never";
-    };
-    const first = await createTestHerd({ store, agents: { it: agent(run) } });
-    await first.owner.assign({ agent: "it", task: "go" });
-    await first.herd.close({ graceMs: 1_000 });
-    expect(first.herd.status).toBe("closed");
-    expect(first.owner.results).toEqual([]);
-    const second = await createTestHerd({ store, agents: { it: agent(run) } });
-    expect((await second.result()).text).toBe("second start");
-  });
+    test("a run that waits for an answer holds no place, and takes one again before it goes on", async () => {
+      const gate = turnstile();
+      const asking = async (task: string, worker: Worker) => {
+        const answer = await worker.askOwner({ question: `${task}?` });
+        return gate.run(answer);
+      };
+      const t = await createTestHerd({ agents: { it: agent(asking, { concurrency: 1 }) } });
+      await t.owner.assign({ agent: "it", task: "a" });
+      await t.owner.assign({ agent: "it", task: "b" });
+      const first = await t.question();
+      const second = await t.question();
+      await first.reply("A");
+      await second.reply("B");
+      await gate.until(1);
+      expect(gate.inside).toHaveLength(1);
+      gate.inside[0]?.leave("one");
+      await gate.until(2);
+      gate.inside[1]?.leave("two");
+      await t.idle();
+      expect(t.owner.results.map(({ text }) => text)).toEqual(["one", "two"]);
+    });
 
-  test("lets a step that is under way come to its journal", async () => {
-    const store = memoryStore();
-    let effects = 0;
-    let finish: () => void = () => {};
-    const run = async (_task: string, worker: Worker) => {
-      await worker.step("slow", async () => {
-        effects++;
-        await new Promise<void>((resolve) => (finish = resolve));
+    test("a parent that looks after an asking child holds no place", async () => {
+      const t = await createTestHerd({
+        agents: {
+          asks: agent((_task, worker) => worker.askOwner({ question: "Well?" })),
+          lead: agent(
+            async (_task, worker) => {
+              const part = await worker.assign({ agent: "asks", task: "x", onQuestion: () => undefined });
+              return (await part.result()).text;
+            },
+            { subagents: ["asks"], concurrency: 1 },
+          ),
+        },
       });
-      await worker.step("next", () => undefined);
-      return "done";
-    };
-    const first = await createTestHerd({ store, agents: { it: agent(run) } });
-    await first.owner.assign({ agent: "it", task: "go" });
-    while (effects === 0) await new Promise((resolve) => setImmediate(resolve));
-    const closing = first.herd.close({ graceMs: 5_000 });
-    finish();
-    await closing;
-    const second = await createTestHerd({ store, agents: { it: agent(run) } });
-    expect((await second.result()).text).toBe("done");
-    expect(effects).toBe(1);
+      await t.owner.assign({ agent: "lead", task: "one" });
+      await t.owner.assign({ agent: "lead", task: "two" });
+      await t.idle();
+      expect((await t.owner.list()).workers.map(({ label, state }) => `${label} ${state}`).toSorted()).toEqual([
+        "asks blocked",
+        "asks-2 blocked",
+        "lead blocked",
+        "lead-2 blocked",
+      ]);
+    });
+
+    test("queued assignments survive a crash, in their order", async () => {
+      const gate = turnstile();
+      const t = await createTestHerd({ agents: { it: agent(gate.run, { concurrency: 1 }) } });
+      for (const task of ["a", "b", "c"]) await t.owner.assign({ agent: "it", task });
+      await gate.until(1);
+      await t.crash();
+      await gate.until(2);
+      for (let i = 1; i < 4; i++) {
+        await gate.until(i + 1);
+        gate.inside[i]?.leave("done");
+      }
+      await t.idle();
+      expect(
+        gate.inside
+          .slice(1)
+          .map(({ task }) => task)
+          .toSorted(),
+      ).toEqual(["a", "b", "c"]);
+      expect(t.owner.results).toHaveLength(3);
+    });
+
+    test("a queued worker is closed without ever executing", async () => {
+      const gate = turnstile();
+      const t = await createTestHerd({ agents: { it: agent(gate.run, { concurrency: 1 }) } });
+      await t.owner.assign({ agent: "it", task: "a" });
+      await t.owner.assign({ agent: "it", task: "b" });
+      await gate.until(1);
+      await t.owner.close({ label: "it-2" });
+      gate.inside[0]?.leave("done");
+      await t.idle();
+      expect(gate.inside).toHaveLength(1);
+      expect(t.owner.results).toHaveLength(1);
+    });
   });
 
-  test("does not wait longer than its grace for a worker that never returns", async () => {
-    const t = await createTestHerd({ agents: { it: agent(() => new Promise(() => undefined)) } });
-    await t.owner.assign({ agent: "it", task: "go" });
-    await t.herd.close({ graceMs: 1 });
-    expect(t.herd.status).toBe("closed");
+  describe("a deadline", () => {
+    test("closes the worker and fails the assignment, told once", async () => {
+      const stops: string[] = [];
+      const stuck = (_task: string, worker: Worker) =>
+        new Promise<never>((_resolve, reject) =>
+          worker.signal.addEventListener("abort", () => {
+            stops.push((worker.signal.reason as StopReason).code);
+            reject(worker.signal.reason as Error);
+          }),
+        );
+      const t = await createTestHerd({ agents: { it: agent(stuck) } });
+      await t.owner.assign({ agent: "it", task: "go", deadlineMs: 60_000 });
+      await t.clock.advance("59s");
+      expect(t.owner.results).toEqual([]);
+      await t.clock.advance("2s");
+      expect(await t.result()).toMatchObject({ status: "failed", error: { code: "deadline_exceeded" } });
+      expect(stops).toEqual(["deadline_exceeded"]);
+      expect((await t.owner.list()).workers).toEqual([]);
+      await t.clock.advance("24h");
+      expect(t.owner.results).toHaveLength(1);
+    });
+
+    test("stands still while the worker waits for its owner, also over a crash", async () => {
+      const t = await createTestHerd({
+        agents: { it: agent(async (_task, worker) => `got ${await worker.askOwner({ question: "?" })}`) },
+      });
+      await t.owner.assign({ agent: "it", task: "go", deadlineMs: 1_000 });
+      const { askId } = await t.question();
+      await t.clock.advance("24h");
+      await t.crash();
+      await t.clock.advance("24h");
+      await t.owner.reply({ askId, message: "it" });
+      expect((await t.result()).text).toBe("got it");
+    });
   });
 
-  test("every later call is refused and says what to do", async () => {
-    const t = await createTestHerd({ agents: { it: agent(async () => "x") } });
-    await t.herd.close();
-    await expect(t.owner.assign({ agent: "it", task: "go" })).rejects.toThrow(
-      /The herd is closed\. Next: open it again/,
-    );
-    await t.herd.close();
-  });
-});
+  describe("a run that ends the process again and again", () => {
+    test("is given up as worker_lost after five ends without progress", async () => {
+      let executions = 0;
+      const t = await createTestHerd({
+        agents: {
+          it: agent(() => {
+            executions++;
+            return new Promise(() => undefined);
+          }),
+        },
+      });
+      const lost: string[] = [];
+      await t.owner.assign({ agent: "it", task: "go" });
+      for (let i = 0; i < 5; i++) {
+        await t.crash();
+        t.herd.on("lost", (event) => lost.push(event.label));
+      }
+      await t.store.range({ gte: "o!", lt: "o~" });
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(await t.result()).toMatchObject({ status: "failed", error: { code: "worker_lost" } });
+      expect(executions).toBeLessThanOrEqual(5);
+    });
 
-describe("a closed worker", () => {
-  test("hears it on its signal, and what it does afterwards is refused", async () => {
-    const seen: string[] = [];
-    let ended: () => void = () => {};
-    const over = new Promise<void>((resolve) => (ended = resolve));
+    test("goes on for ever while its journal grows", async () => {
+      let wanted = 0;
+      const t = await createTestHerd({
+        agents: {
+          it: agent(async (_task, worker) => {
+            for (let i = 0; i < 8; i++) {
+              await worker.step("one", () => i);
+              if (i === wanted && wanted < 7) await new Promise(() => undefined);
+            }
+            return "made it";
+          }),
+        },
+      });
+      await t.owner.assign({ agent: "it", task: "go" });
+      for (wanted = 0; wanted < 7;) {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        wanted++;
+        await t.crash();
+      }
+      expect((await t.result()).text).toBe("made it");
+    });
+  });
+
+  test("only so many waiting runs stay in memory; the oldest start again when they are answered", async () => {
+    let starts = 0;
     const t = await createTestHerd({
+      maxParkedRuns: 2,
       agents: {
         it: agent(async (_task, worker) => {
-          await new Promise<void>((resolve) => worker.signal.addEventListener("abort", () => resolve()));
-          seen.push((worker.signal.reason as StopReason).code);
-          await worker.step("late", () => seen.push("never")).catch((error) => seen.push(error.reason));
-          await worker.askOwner({ question: "late?" }).catch((error) => seen.push(error.reason));
-          ended();
-          return "late result";
+          starts++;
+          return worker.askOwner({ question: "?" });
         }),
       },
     });
-    const run = await t.owner.assign({ agent: "it", task: "go" });
-    await t.owner.close({ label: "it" });
-    await over;
+    for (let i = 0; i < 5; i++) await t.owner.assign({ agent: "it", task: "go" });
     await t.idle();
-    expect(seen).toEqual(["closed", "closed", "closed"]);
-    expect(await (await t.herd.assignment(run.requestId)).result()).toMatchObject({ status: "closed" });
-    expect(t.owner.results).toEqual([]);
+    expect(starts).toBe(5);
+    for (const question of [...t.owner.questions]) await question.reply("yes");
+    await t.idle();
+    expect(t.owner.results).toHaveLength(5);
+    expect(starts).toBe(mode.parkAfter === 0 ? 10 : 8);
   });
 
-  test("waiting for its owner is told so by a rejection", async () => {
-    const seen: string[] = [];
+  test("progress reports are coalesced, count as activity, and their usage adds up into the result", async () => {
+    const reports: string[] = [];
     const t = await createTestHerd({
       agents: {
         it: agent(async (_task, worker) => {
-          await worker.askOwner({ question: "?" }).catch((error) => seen.push(error.reason));
-          return "over";
+          worker.report("one", { inputTokens: 1 });
+          worker.report("two", { inputTokens: 2, costUsd: 0.5 });
+          await worker.step("work", () => undefined);
+          return "done";
         }),
       },
     });
+    t.herd.on("report", (event) => reports.push(event.note));
     await t.owner.assign({ agent: "it", task: "go" });
-    await t.question();
-    await t.owner.close({ label: "it" });
-    await t.idle();
-    expect(seen).toEqual(["closed"]);
+    expect((await t.result()).usage).toEqual({ inputTokens: 3, costUsd: 0.5 });
+    expect(reports).toEqual(["two"]);
   });
-});
-
-test("only so many waiting runs stay in memory; the oldest start again when they are answered", async () => {
-  let starts = 0;
-  const t = await createTestHerd({
-    maxParkedRuns: 2,
-    agents: {
-      it: agent(async (_task, worker) => {
-        starts++;
-        return worker.askOwner({ question: "?" });
-      }),
-    },
-  });
-  for (let i = 0; i < 5; i++) await t.owner.assign({ agent: "it", task: "go" });
-  await t.idle();
-  expect(starts).toBe(5);
-  for (const question of [...t.owner.questions]) await question.reply("yes");
-  await t.idle();
-  expect(t.owner.results).toHaveLength(5);
-  expect(starts).toBe(8);
-});
-
-test("progress reports are coalesced, count as activity, and their usage adds up into the result", async () => {
-  const reports: string[] = [];
-  const t = await createTestHerd({
-    agents: {
-      it: agent(async (_task, worker) => {
-        worker.report("one", { inputTokens: 1 });
-        worker.report("two", { inputTokens: 2, costUsd: 0.5 });
-        await worker.step("work", () => undefined);
-        return "done";
-      }),
-    },
-  });
-  t.herd.on("report", (event) => reports.push(event.note));
-  await t.owner.assign({ agent: "it", task: "go" });
-  expect((await t.result()).usage).toEqual({ inputTokens: 3, costUsd: 0.5 });
-  expect(reports).toEqual(["two"]);
 });
