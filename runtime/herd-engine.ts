@@ -1,5 +1,5 @@
 import type { WorkerContext } from "../machines/vocabulary.ts";
-import { publicState } from "../machines/projection.ts";
+import { activeRequest, publicState } from "../machines/projection.ts";
 import { recordAbandoned, recordAnswered, recordAsked } from "./asks/record.ts";
 import { reply, replyFields } from "./asks/reply.ts";
 import { recordSteered } from "./subagent/record.ts";
@@ -183,6 +183,9 @@ export class HerdEngine implements Engine, HandleSource {
   }
 
   endedResult(request: RequestRecord): Result | undefined {
+    // While its worker is at work there is no outcome, and no need to look for one.
+    const live = this.kernel.loaded(request.tree)?.worker(request.runId);
+    if (live && activeRequest(live.state, live.context) === request.requestId) return undefined;
     const outcome = this.kernel.committed<OutcomeRecord>(keys.outcome(request.requestId));
     if (outcome === undefined) return undefined;
     if (this.deliveries.hasResultReceiver(request) && this.#openDelivery(request, outcome)) return undefined;

@@ -1,40 +1,39 @@
-/** Requests, outcomes, asks and deliveries: what later commands of the same assignment look at. */
-const KINDS = new Set(["q", "u", "k", "d"]);
+/** Requests, outcomes, asks, deliveries and labels: what later commands of the same assignment look at. */
+const KINDS = new Set(["q", "u", "k", "d", "l"]);
 /** Rows whose text is longer than this are not kept as objects. */
 const LONGEST = 16 * 1024;
-const ENTRIES = 4_096;
+const GENERATION = 2_048;
 
 /**
  * Records as they were written, so that what a command wrote is not parsed again by the next one. Records are never
- * changed in place: who wants another one writes another one.
+ * changed in place: who wants another one writes another one. Two generations: when the younger is full, the older goes.
  */
 export class RecentRecords {
-  readonly #records = new Map<string, unknown>();
+  #young = new Map<string, unknown>();
+  #old = new Map<string, unknown>();
 
   get(key: string): unknown {
     if (!KINDS.has(key[0] as string)) return undefined;
-    return this.#records.get(key);
+    return this.#young.get(key) ?? this.#old.get(key);
   }
 
+  /** @param length of the record's text; a deleted row has no record. */
   set(key: string, record: unknown, length: number): void {
     if (!KINDS.has(key[0] as string)) return;
-    if (record === undefined || length > LONGEST) {
-      this.#records.delete(key);
-      return;
-    }
-    this.#records.set(key, record);
-    if (this.#records.size <= ENTRIES) return;
-    for (const oldest of this.#records.keys()) {
-      this.#records.delete(oldest);
-      break;
-    }
+    if (record === undefined || length > LONGEST) return this.delete(key);
+    this.#young.set(key, record);
+    if (this.#young.size < GENERATION) return;
+    this.#old = this.#young;
+    this.#young = new Map();
   }
 
   delete(key: string): void {
-    this.#records.delete(key);
+    this.#young.delete(key);
+    this.#old.delete(key);
   }
 
   clear(): void {
-    this.#records.clear();
+    this.#young.clear();
+    this.#old.clear();
   }
 }
