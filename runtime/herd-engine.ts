@@ -152,7 +152,7 @@ export class HerdEngine implements Engine, HandleSource {
       askedAt: new Date(ask.askedAt).toISOString(),
       deliveryId: ask.deliveryId,
       attempt,
-      reply: (message, options = {}) =>
+      reply: async (message, options = {}) =>
         reply(this, {
           ...replyFields({ ...options, askId: ask.askId, message }),
           owner: ask.owner,
