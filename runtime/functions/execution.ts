@@ -6,9 +6,10 @@ import { asksOf, keys, prefixed } from "../store/keys.ts";
 import type { AgentDefinition } from "./agent.ts";
 import { Children } from "./children.ts";
 import { workerFace } from "./face.ts";
-import { failed, outcomeOf, settle } from "./finish.ts";
+import { failed, hold, outcomeOf, settle } from "./finish.ts";
 import type { Functions } from "./functions.ts";
 import { describeMismatch, Journal, type Claim, type Entry, type Wanted } from "./journal.ts";
+import { Occupation } from "./occupation.ts";
 import { Reports } from "./reports.ts";
 import { never, Revocation } from "./revocation.ts";
 import { Steers } from "./steers.ts";
@@ -37,8 +38,7 @@ export class Execution {
   waitingSince: number | undefined;
   /** The question that is open now. */
   #openAsk: string | undefined;
-  readonly #commands = { running: 0, steps: 0, handlers: 0 };
-  readonly #waits = { answer: 0, turn: 0, children: 0 };
+  readonly #occupation = new Occupation();
   readonly #fresh: boolean;
   readonly #revocation: Revocation;
   #hasSlot = true;
@@ -106,7 +106,7 @@ export class Execution {
       outcome = failed("worker_error", error, this.reports.usage);
     }
     // An open question keeps the run going: a step under way must come to its journal, or its effect is done again.
-    while (this.#openAsk !== undefined && this.#commands.steps > 0 && !this.revoked) await this.news();
+    while (this.#openAsk !== undefined && this.#occupation.doing.steps > 0 && !this.revoked) await this.news();
     if (!this.revoked) await this.#finish(outcome);
   }
 
@@ -124,7 +124,8 @@ export class Execution {
     const definition = this.engine.agents.find(request.agent);
     if (definition === undefined) {
       const defined = this.engine.agents.names.join(", ") || "none";
-      await this.hold(
+      await hold(
+        this,
         `Agent "${request.agent}" is not defined in this program (defined: ${defined}). Next: open the store with a ` +
           `program that defines it, or name it in another agent's "formerly".`,
       );
@@ -167,20 +168,18 @@ export class Execution {
     }
   }
 
-  // ── what the function does ────────────────────────────────────────────────────────────────────────────────
-
   /** Finds the call in the journal; a call that does not fit what is recorded holds the run and never returns. */
   async claim(wanted: Wanted): Promise<Exclude<Claim, { type: "mismatch" }>> {
     let claim = this.journal.claim(wanted);
     // An unnamed call with another text may belong to a branch that comes before the recorded one this time.
     for (let looks = 0; claim.type === "mismatch" && !claim.certain && looks < 20;) {
-      const busy = this.#commands.running + this.#commands.steps > 0;
+      const busy = this.#occupation.acts;
       await (busy ? this.news() : new Promise((resolve) => setImmediate(resolve)));
       if (!busy) looks++;
       claim = this.journal.claim(wanted);
     }
     if (claim.type !== "mismatch") return claim;
-    await this.hold(describeMismatch(claim, wanted));
+    await hold(this, describeMismatch(claim, wanted));
     return never();
   }
 
@@ -193,11 +192,11 @@ export class Execution {
   /** The same for what is done already: it is kept even while the herd closes. */
   async record<T>(operation: string, body: Parameters<Engine["kernel"]["run"]>[1]): Promise<T> {
     if (this.revoked) await this.live();
-    this.#commands.running++;
+    this.#occupation.doing.running++;
     try {
       return (await this.engine.kernel.run(this.treeId, body, { operation })) as T;
     } finally {
-      this.#commands.running--;
+      this.#occupation.doing.running--;
       this.changes++;
       this.#changed();
     }
@@ -205,11 +204,11 @@ export class Execution {
 
   /** Counts something that executes, so that the run is not taken for waiting. */
   async during<T>(what: "running" | "steps" | "handlers", fn: () => Promise<T>): Promise<T> {
-    this.#commands[what]++;
+    this.#occupation.doing[what]++;
     try {
       return await fn();
     } finally {
-      this.#commands[what]--;
+      this.#occupation.doing[what]--;
       this.#changed();
     }
   }
@@ -221,10 +220,10 @@ export class Execution {
   async news(waitingFor?: "answer" | "turn" | "children", seen = this.changes): Promise<void> {
     if (this.#closing) await this.live();
     if (seen !== this.changes) return;
-    if (waitingFor) this.#waits[waitingFor]++;
+    if (waitingFor) this.#occupation.waitingFor[waitingFor]++;
     this.#check();
     await new Promise<void>((resolve, reject) => this.#news.push({ resolve, reject }));
-    if (waitingFor) this.#waits[waitingFor]--;
+    if (waitingFor) this.#occupation.waitingFor[waitingFor]--;
     this.#goOn();
   }
 
@@ -240,10 +239,10 @@ export class Execution {
     const before = this.#asking;
     let leave!: () => void;
     this.#asking = new Promise((resolve) => (leave = resolve));
-    this.#waits.turn++;
+    this.#occupation.waitingFor.turn++;
     this.#check();
     await before;
-    this.#waits.turn--;
+    this.#occupation.waitingFor.turn--;
     try {
       return await fn();
     } finally {
@@ -280,8 +279,6 @@ export class Execution {
   report(note: string, usage: Usage | undefined): void {
     if (!this.revoked) this.reports.add(note, usage, this.engine.kernel.now());
   }
-
-  // ── what reaches the run ──────────────────────────────────────────────────────────────────────────────────
 
   /** Its question is on disk. */
   asked(askId: string): void {
@@ -337,23 +334,8 @@ export class Execution {
     this.#ended?.();
   }
 
-  /** Nothing fails: the run waits for a program that fits. Its order stands, so the next opening tries again. */
-  async hold(diagnostic: string): Promise<void> {
-    await this.engine.kernel.run(
-      this.treeId,
-      (step) => {
-        const worker = step.worker(this.runId);
-        if (worker && worker.context.diagnostic !== diagnostic) step.send(this.runId, { type: "hold", diagnostic });
-      },
-      { operation: "hold" },
-    );
-    const { label = "", requestId = "" } = this.request ?? {};
-    this.engine.events.emit("held", { runId: this.runId, label, agent: this.agent, requestId, diagnostic });
-    this.stop("parked", diagnostic);
-  }
-
   async #finish(outcome: Outcome): Promise<void> {
-    if (this.#held) this.#waits.children--;
+    if (this.#held) this.#occupation.waitingFor.children--;
     this.#held = undefined;
     let held: boolean;
     let seen: number;
@@ -364,7 +346,7 @@ export class Execution {
     } while (held && seen !== this.changes && !this.revoked);
     if (held) {
       this.#held = outcome;
-      this.#waits.children++;
+      this.#occupation.waitingFor.children++;
       this.#check();
     } else {
       this.stop("closed", "The assignment has ended.");
@@ -394,21 +376,14 @@ export class Execution {
     this.#checking = true;
     setImmediate(() => {
       this.#checking = false;
-      if (!this.revoked && this.#onlyWaits()) this.engine.kernel.inBackground(this.#wait());
+      if (!this.revoked && this.#occupation.onlyWaits) this.engine.kernel.inBackground(this.#wait());
     });
-  }
-
-  #onlyWaits(): boolean {
-    const { running, steps, handlers } = this.#commands;
-    const { answer, turn, children } = this.#waits;
-    if (running > 0 || steps > 0) return false;
-    return answer + turn + children > 0 && handlers <= answer + turn;
   }
 
   /** A run that waits gives its place back, is `blocked`, and may leave memory. */
   async #wait(): Promise<void> {
     const waits = this.#openAsk === undefined ? await this.children.awaited() : "asleep";
-    if (waits === undefined || this.revoked || !this.#onlyWaits()) return;
+    if (waits === undefined || this.revoked || !this.#occupation.onlyWaits) return;
     this.#watching = waits === "watching";
     if (this.waitingSince === undefined) {
       this.waitingSince = this.engine.kernel.now();

@@ -116,3 +116,19 @@ export async function progressOf(engine: Engine, { tree, runId }: OrderRecord): 
   const asks = await engine.kernel.store.range(asksOf(requestId));
   return journal.length + asks.length;
 }
+
+/** Nothing fails: the run waits for a program that fits. Its order stands, so the next opening tries again. */
+export async function hold(execution: Execution, diagnostic: string): Promise<void> {
+  const { engine, treeId, runId, agent } = execution;
+  await engine.kernel.run(
+    treeId,
+    (step) => {
+      const worker = step.worker(runId);
+      if (worker && worker.context.diagnostic !== diagnostic) step.send(runId, { type: "hold", diagnostic });
+    },
+    { operation: "hold" },
+  );
+  const { label = "", requestId = "" } = execution.request ?? {};
+  engine.events.emit("held", { runId, label, agent, requestId, diagnostic });
+  execution.stop("parked", diagnostic);
+}
