@@ -36,7 +36,7 @@ describe("the README", () => {
     expect(built.stdout + built.stderr).toBe("");
     await symlink(join(root, "node_modules"), join(installed, "node_modules"));
     const [example = ""] = blocks("js");
-    expect(example.trim().split("\n").length).toBeLessThanOrEqual(18);
+    expect(example.trim().split("\n").length).toBeLessThanOrEqual(15);
     await writeFile(join(folder, "example.mjs"), example);
     const ran = spawnSync(process.execPath, ["example.mjs"], { cwd: folder, encoding: "utf8" });
     expect(ran.stderr).toBe("");
