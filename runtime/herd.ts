@@ -15,7 +15,7 @@ import { resolveOptions, type HerdOptions } from "./options.ts";
 import { ownerRef, treeIdOf, type Subject } from "./owners.ts";
 import { levelStore } from "./store/level.ts";
 import { keys } from "./store/keys.ts";
-import { StoreLockedError, type Store } from "./store/store.ts";
+import { StoreLockedError } from "./store/store.ts";
 import type { Controller } from "./subagent/acceptance.ts";
 import { assign } from "./subagent/assign.ts";
 import { close } from "./subagent/close.ts";
@@ -332,5 +332,3 @@ function storeLocked({ location, holder }: StoreLockedError, waitedMs: number): 
     details: { location, ...(holder && { holder }) },
   });
 }
-
-export type { Store };

@@ -1,7 +1,7 @@
+import { z } from "zod";
 import { rules, whyNot } from "../../machines/eligibility.ts";
 import type { Json } from "../../machines/vocabulary.ts";
 import type { Engine } from "../engine.ts";
-import { z } from "zod";
 import { HerdError, invalidRequest, withoutUndefined } from "../errors.ts";
 import { noEvidence, readEvidence } from "../evidence/evidence.ts";
 import type { AskRecord, CallerIdRecord } from "../kernel/records.ts";

@@ -82,11 +82,6 @@ export class Deliveries {
     return parentRunId === undefined && this.#desks.get(tree)?.receiver?.onResult !== undefined;
   }
 
-  /** Whether a handler has this delivery in hand. */
-  leases(owner: string, deliveryId: string): boolean {
-    return this.#desks.get(owner)?.leases(deliveryId) === true;
-  }
-
   /** Whether this owner may know of a delivery: it was handed to its receiver, or there is none to hand it to. */
   mayKnow(owner: string, deliveryId: string): boolean {
     if (this.#desks.get(owner)?.receiver?.onQuestion === undefined) return true;

@@ -2,7 +2,7 @@ import type { Question } from "../asks/question.ts";
 import type { DeliveryRecord } from "../kernel/records.ts";
 import type { Result } from "./result.ts";
 
-/** A live receiver of an owner's, or a scope's, questions and results. What a handler returns is ignored. */
+/** A live receiver of an owner's questions and results. What a handler returns is ignored. */
 export interface Receiver {
   /** Called at least once per question while it is open; resolving acknowledges the delivery, not the question. */
   onQuestion?: (question: Question) => unknown;
@@ -51,18 +51,9 @@ export class Desk {
     this.#options = options;
   }
 
-  /** Handlers under way, and deliveries that could be handed out at once. */
-  get busy(): boolean {
-    return this.#running > 0;
-  }
-
+  /** Handlers under way. */
   get running(): number {
     return this.#running;
-  }
-
-  /** Whether a handler has this delivery in hand now. */
-  leases(deliveryId: string): boolean {
-    return this.#open.get(deliveryId)?.running === true;
   }
 
   /** The last failure of a delivery of this run, for the list. */

@@ -139,10 +139,6 @@ export class Kernel {
     return this.#trees.get(treeId);
   }
 
-  get loadedTrees(): number {
-    return this.#trees.size;
-  }
-
   /** Reads a tree into memory unless it is there. */
   async tree(treeId: string, owner: OwnerRef = { id: "" }): Promise<Tree> {
     return this.#trees.get(treeId) ?? this.#activate(treeId, owner);
@@ -296,11 +292,6 @@ export class Kernel {
     this.#trees.clear();
     this.#recent.clear();
     await this.store.close();
-  }
-
-  /** Whether a step is under way, which must not be interrupted by another one. */
-  get stepping(): boolean {
-    return this.#step !== undefined;
   }
 
   #take<T>(step: Step, body: (step: Step) => T): T {

@@ -33,6 +33,7 @@ export const keys = {
   order: (runId: string, orderId: string) => `o!${runId}!${orderId}`,
   label: (workspace: string, label: string) => `l!${hashed(workspace)}!${label}`,
   callerId: (owner: string, id: string) => `i!${owner}!${hashed(id)}`,
+  deadline: (requestId: string) => `e!${requestId}`,
   due: (at: number, kind: string, id: string) => `t!${timeKey(at)}!${kind}!${id}`,
 };
 

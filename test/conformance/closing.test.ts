@@ -217,7 +217,6 @@ test("hundreds of workers that were assigned and closed leave no actor, no row a
   await cycle("first", "does");
   const { kernel, deliveries } = (t.herd as HerdInstance).engine;
   const leftovers = async () => ({
-    trees: kernel.loadedTrees,
     actors: [...kernel.trees()].map(({ actors, paths, resting, written }) => [
       actors.size,
       paths.size,
