@@ -1,34 +1,14 @@
 import { describe, expect, test } from "vitest";
+import { contextOf, noChildren } from "../test/support/worker.ts";
 import { permits, rules, whyNot, type StatePath, type View } from "./eligibility.ts";
 import type { ResultError, WorkerContext } from "./vocabulary.ts";
 import { worker } from "./worker.ts";
 
-const assignment = { requestId: "request-1", acceptedAt: 1, metadata: false, deadline: false };
-const children = { living: 0, active: 0, undelivered: 0, asking: 0 };
 const resultError = { code: "write_failure", requestId: "request-1" } as ResultError;
 const open = { askId: "ask-1", answered: false };
 
-/** A worker with an assignment against which nothing speaks. */
-const context: WorkerContext = {
-  runId: "run-1",
-  label: "worker",
-  agent: "implementer",
-  backend: "scripted",
-  sessionId: "session",
-  ownerSessionId: "owner",
-  workspace: "owner",
-  cwd: "/",
-  delegates: true,
-  reusable: true,
-  assignment,
-  ask: null,
-  asks: 0,
-  unacknowledged: 0,
-  children,
-  diagnostic: null,
-  resultError: null,
-  lastActivityAt: 1,
-};
+/** A worker against which nothing speaks, whatever it is asked to do. */
+const context = contextOf({ delegates: true, reusable: true });
 
 function view(state: StatePath, changes: Partial<WorkerContext> = {}, calls?: readonly string[]): View {
   return { state, context: { ...context, ...changes }, ...(calls && { calls }) };
@@ -40,7 +20,7 @@ const typical: Record<StatePath, Partial<WorkerContext>> = {
   "working.inTurn": {},
   "working.betweenTurns": {},
   "blocked.onOwner": { ask: open },
-  "blocked.onChildren": { children: { ...children, living: 1, active: 1 } },
+  "blocked.onChildren": { children: { ...noChildren, living: 1, active: 1 } },
   "blocked.onBackend": { diagnostic: "this program does not know the agent" },
   "settling.launching": {},
   "settling.queued": {},
@@ -65,7 +45,7 @@ describe("ask_owner", () => {
     ]);
   });
 
-  const busy = { unacknowledged: 1, children: { ...children, living: 1, active: 1 } };
+  const busy = { unacknowledged: 1, children: { ...noChildren, living: 1, active: 1 } };
   const both = ["ask_owner", "bash"];
 
   // Each view has every reason that comes later as well, as far as one state allows it.
@@ -101,7 +81,7 @@ describe("ask_owner", () => {
     ["one child that works beside one that asks", { living: 2, asking: 1, active: 1 }, "child_work_active"],
     ["one unread result beside one child that asks", { living: 1, asking: 1, undelivered: 1 }, "child_work_active"],
   ])("of a parent with %s", (_, counts, reason) => {
-    const parent = view("working.inTurn", { children: { ...children, ...counts } });
+    const parent = view("working.inTurn", { children: { ...noChildren, ...counts } });
     expect(whyNot(rules.askOwner, parent)?.reason).toBe(reason);
   });
 });
@@ -140,7 +120,7 @@ describe("an owner", () => {
   });
 
   test("does not assign to a worker that still has children to see to", () => {
-    const waiting = { assignment: null, children: { ...children, undelivered: 1 } };
+    const waiting = { assignment: null, children: { ...noChildren, undelivered: 1 } };
     expect(whyNot(rules.assign, view("ready", waiting))?.reason).toBe("not_ready");
   });
 });

@@ -1,38 +1,13 @@
 import { describe, expect, test } from "vitest";
+import { contextOf, noChildren } from "../test/support/worker.ts";
 import { activeRequest, countChildren, isResting, isSteerable, publicState, statePath } from "./projection.ts";
 import type { StatePath } from "./eligibility.ts";
 import type { ResultError, WorkerContext } from "./vocabulary.ts";
 
-const assignment = { requestId: "request-1", acceptedAt: 1, metadata: false, deadline: false };
-const children = { living: 0, active: 0, undelivered: 0, asking: 0 };
 const ask = { askId: "ask-1", answered: false };
 
-function contextWith(changes: Partial<WorkerContext> = {}): WorkerContext {
-  return {
-    runId: "run-1",
-    label: "worker",
-    agent: "implementer",
-    backend: "scripted",
-    sessionId: "session",
-    ownerSessionId: "owner",
-    workspace: "owner",
-    cwd: "/",
-    delegates: false,
-    reusable: false,
-    assignment,
-    ask: null,
-    asks: 0,
-    unacknowledged: 0,
-    children,
-    diagnostic: null,
-    resultError: null,
-    lastActivityAt: 1,
-    ...changes,
-  };
-}
-
 function child(state: StatePath, changes?: Partial<WorkerContext>): { state: StatePath; context: WorkerContext } {
-  return { state, context: contextWith(changes) };
+  return { state, context: contextOf(changes) };
 }
 
 describe("a state's path", () => {
@@ -70,7 +45,7 @@ describe("a worker is steerable", () => {
     ["working.betweenTurns", "between two turns", {}, true],
     ["working.inTurn", "with a question that its turn just asked", { ask }, false],
     ["blocked.onOwner", "with an open question", { ask }, false],
-    ["blocked.onChildren", "with working children", { children: { ...children, living: 1, active: 1 } }, true],
+    ["blocked.onChildren", "with working children", { children: { ...noChildren, living: 1, active: 1 } }, true],
     ["blocked.onBackend", "held", { diagnostic: "unknown agent" }, false],
     ["ready", "without an assignment", { assignment: null }, false],
     ["settling.launching", "not accepted yet", {}, false],
@@ -79,7 +54,7 @@ describe("a worker is steerable", () => {
     ["settling.unpersisted", "with a result that was not stored", { resultError: {} as ResultError }, false],
     ["closing.backend", "going", { assignment: null }, false],
   ])("%s, %s", (state, _, changes, steerable) => {
-    expect(isSteerable(state, contextWith(changes))).toBe(steerable);
+    expect(isSteerable(state, contextOf(changes))).toBe(steerable);
   });
 });
 
@@ -93,7 +68,7 @@ describe("an assignment is active", () => {
     ["ready", { assignment: null }, undefined],
     ["closing.backend", { assignment: null }, undefined],
   ])("in %s until its result is stored", (state, changes, requestId) => {
-    expect(activeRequest(state, contextWith(changes))).toBe(requestId);
+    expect(activeRequest(state, contextOf(changes))).toBe(requestId);
   });
 });
 
@@ -118,12 +93,12 @@ describe("children are counted by what they owe their parent", () => {
       { living: 3, active: 1, asking: 1, undelivered: 3 },
     ],
   ])("%s", (_, living, resting, counts) => {
-    expect(countChildren(living, resting)).toEqual({ ...children, ...counts });
+    expect(countChildren(living, resting)).toEqual({ ...noChildren, ...counts });
   });
 
   test("without a trace in the next count", () => {
     countChildren([child("working.inTurn")], 1);
-    expect(countChildren([], 0)).toEqual(children);
+    expect(countChildren([], 0)).toEqual(noChildren);
   });
 });
 
@@ -134,14 +109,14 @@ describe("a worker rests", () => {
       true,
       "even with results of its own children unread",
       "settling.undelivered",
-      { children: { ...children, undelivered: 1 } },
+      { children: { ...noChildren, undelivered: 1 } },
     ],
     [false, "reusable: it takes the next task", "settling.undelivered", { reusable: true }],
-    [false, "with a child that still lives", "settling.undelivered", { children: { ...children, living: 1 } }],
+    [false, "with a child that still lives", "settling.undelivered", { children: { ...noChildren, living: 1 } }],
     [false, "with a result that was not stored", "settling.unpersisted", {}],
     [false, "at work", "working.inTurn", {}],
     [false, "going", "closing.backend", { assignment: null }],
   ])("%s: %s", (resting, _, state, changes) => {
-    expect(isResting(state, contextWith(changes))).toBe(resting);
+    expect(isResting(state, contextOf(changes))).toBe(resting);
   });
 });

@@ -2,6 +2,7 @@ import { createActor, transition, type Actor, type AnyActorRef, type AnyStateMac
 import { adjacencyMapToArray, getAdjacencyMap, getShortestPaths } from "xstate/graph";
 import type { Children, WorkerEvent, WorkerFact, WorkerInput } from "../../machines/vocabulary.ts";
 import { worker } from "../../machines/worker.ts";
+import { inputOf, noChildren } from "../support/worker.ts";
 
 /** The worker's chart as a graph of all the states that it can reach, as far as its guards can tell them apart. */
 
@@ -26,30 +27,16 @@ export interface Graph {
 const child = "run-2";
 export const at = 2;
 
-const inputOf = (delegates: boolean, reusable: boolean, runId = "run-1"): WorkerInput => ({
-  runId,
-  label: "worker",
-  agent: "implementer",
-  backend: "scripted",
-  sessionId: "session",
-  ownerSessionId: "owner",
-  workspace: "owner",
-  cwd: "/",
-  delegates,
-  reusable,
-  assignment: { requestId: "request-1", acceptedAt: 1, metadata: false, deadline: false },
-});
-
 /** Every kind of worker that the engine starts, as far as its chart is concerned. */
 export const kinds: Record<string, WorkerInput> = {
-  "a reusable parent": inputOf(true, true),
-  "a one-shot parent": inputOf(true, false),
-  "a reusable leaf": inputOf(false, true),
-  "a one-shot leaf": inputOf(false, false),
+  "a reusable parent": inputOf({ delegates: true, reusable: true }),
+  "a one-shot parent": inputOf({ delegates: true }),
+  "a reusable leaf": inputOf({ reusable: true }),
+  "a one-shot leaf": inputOf(),
 };
 
 function children(counts: Partial<Children>): WorkerEvent {
-  return { type: "children.changed", children: { living: 0, active: 0, undelivered: 0, asking: 0, ...counts } };
+  return { type: "children.changed", children: { ...noChildren, ...counts } };
 }
 
 function settled(text: string): WorkerEvent {
@@ -100,7 +87,7 @@ export const events: ModelEvent[] = [
   { type: "hold", diagnostic: "this program does not know the agent" },
   { type: "close", reason: { code: "closed", message: "closed by its owner" }, at },
   { type: "backend.gone" },
-  { type: "worker.launch", input: inputOf(false, false, child) },
+  { type: "worker.launch", input: inputOf({ runId: child }) },
   { type: "worker.rested", runId: child },
   { type: `xstate.done.actor.${child}`, actorId: child, output: undefined },
   { type: `xstate.error.actor.${child}`, actorId: child, error: "broken" },
