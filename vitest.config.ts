@@ -11,7 +11,7 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ["{machines,runtime,adapters,visualizations,test,bench,tools}/**/*.test.ts"],
+    include: ["{machines,runtime,adapters,visualizations,examples,test,bench,tools}/**/*.test.ts"],
     testTimeout: 30_000,
     // Child processes and real LevelDB folders: more workers than cores only adds noise.
     maxWorkers: 2,
