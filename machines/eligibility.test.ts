@@ -96,7 +96,7 @@ describe("an owner", () => {
     ["blocked.onOwner", "not_ready", "already_waiting", undefined, undefined],
     ["blocked.onChildren", "not_ready", undefined, "not_asking", undefined],
     ["blocked.onBackend", "not_ready", "transition_pending", "not_asking", undefined],
-    ["settling.launching", "not_ready", "transition_pending", "not_asking", undefined],
+    ["settling.launching", "not_ready", "transition_pending", "not_asking", "launching"],
     ["settling.queued", "not_ready", "transition_pending", "not_asking", undefined],
     ["settling.undelivered", "not_ready", "assignment_settling", "not_asking", undefined],
     ["settling.unpersisted", "not_ready", "assignment_settling", "not_asking", undefined],
@@ -106,6 +106,19 @@ describe("an owner", () => {
   ])("of a worker that is %s hears why not of assign, steer, reply and close", (state, ...reasons) => {
     const heard = commands.map((command) => whyNot(rules[command], view(state, typical[state]))?.reason);
     expect(heard).toEqual(reasons);
+  });
+
+  test("may only close a worker of which nothing proves what runs", () => {
+    const doubtful = { ask: open, unproven: "its backend does not answer" };
+    const heard = commands.map((command) => whyNot(rules[command], view("blocked.onOwner", doubtful))?.reason);
+    expect(heard).toEqual(["not_ready", "already_waiting", "identity_unproven", undefined]);
+    expect(whyNot(rules.steer, view("working.inTurn", { unproven: "?" }))?.reason).toBe("identity_unproven");
+    expect(whyNot(rules.delegate, view("working.inTurn", { unproven: "?" }))?.reason).toBe("identity_unproven");
+    expect(whyNot(rules.askOwner, view("working.inTurn", { unproven: "?" }))?.reason).toBe("state_not_eligible");
+  });
+
+  test("does not assign to a worker whose process is gone", () => {
+    expect(whyNot(rules.assign, view("ready", { assignment: null, lost: true }))?.reason).toBe("not_ready");
   });
 
   test("may reply while the turn that asked goes on, once", () => {

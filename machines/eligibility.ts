@@ -34,6 +34,17 @@ const STARTING = ["settling.launching", "settling.queued"];
 const refresh = "list the workers and act on the state they show now";
 const finish = "wait for its result, or close it";
 
+function isUnproven({ context }: Omit<View, "state">): boolean {
+  return context.unproven !== undefined;
+}
+
+const unproven: Rule = {
+  reason: "identity_unproven",
+  message: "it cannot be proved that what runs is this worker",
+  nextAction: "make its backend reachable, then list the workers",
+  when: isUnproven,
+};
+
 /** Eligibility of `ask_owner`. Source: the `ask_owner` API, "Turn rule" and "Eligibility". */
 export const askOwnerRules: readonly Rule[] = [
   {
@@ -86,6 +97,7 @@ export const askOwnerRules: readonly Rule[] = [
     message: "the worker's state does not allow a question",
     nextAction: refresh,
     in: ["blocked.onChildren", "blocked.onBackend"],
+    when: isUnproven,
   },
 ];
 
@@ -105,7 +117,8 @@ export const assignRules: readonly Rule[] = [
       ...STARTING,
       ...CLOSING,
     ],
-    when: ({ context: { children } }) => children.active + children.asking + children.undelivered > 0,
+    when: ({ context: { children, lost, unproven } }) =>
+      children.active + children.asking + children.undelivered > 0 || lost === true || unproven !== undefined,
   },
 ];
 
@@ -138,6 +151,7 @@ export const steerRules: readonly Rule[] = [
     nextAction: refresh,
     in: [...STARTING, ...CLOSING, "blocked.onBackend"],
   },
+  unproven,
 ];
 
 /** `reply` needs the one open question. Source: `ask_owner` API, "Reply". */
@@ -161,10 +175,17 @@ export const replyRules: readonly Rule[] = [
     nextAction: "nothing; the worker goes on with the reply that won",
     when: ({ context }) => context.ask?.answered === true,
   },
+  unproven,
 ];
 
-/** `close` is refused only while another close is under way. Source: specification of `closing`. */
+/** `close` is refused while a launch or another close is under way. Source: rules of the engine, "Trees". */
 export const closeRules: readonly Rule[] = [
+  {
+    reason: "launching",
+    message: "the worker is being launched",
+    nextAction: "wait until the launch has come to its end, then list the workers",
+    in: ["settling.launching"],
+  },
   {
     reason: "closing",
     message: "the worker is already closing",
@@ -194,6 +215,7 @@ export const delegateRules: readonly Rule[] = [
     nextAction: "try again once the parent is working",
     in: [...STARTING, ...FINISHED, ...CLOSING, "ready", "blocked.onBackend"],
   },
+  unproven,
 ];
 
 export const rules = {

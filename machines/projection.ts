@@ -18,6 +18,11 @@ export function publicState(path: StatePath): PublicState {
   return path.split(".")[0] as PublicState;
 }
 
+/** The state that a list shows: `unknown` where nothing proves what runs, or where nothing is left to run it. */
+export function shownState(path: StatePath, { unproven, lost }: WorkerContext): PublicState {
+  return unproven !== undefined || (lost === true && path === "ready") ? "unknown" : publicState(path);
+}
+
 /** Whether a steer would be taken now. Source: specification of `steerable`. */
 export function isSteerable(state: StatePath, context: WorkerContext): boolean {
   return whyNot(steerRules, { state, context }) === undefined;

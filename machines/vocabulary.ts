@@ -48,6 +48,17 @@ export const ResultError = z.object({
 });
 export type ResultError = z.infer<typeof ResultError>;
 
+/** Where a worker runs and under which files, as its backend reports it: evidence for people, never a handle. */
+export const Place = z.object({
+  paneId: z.string().optional(),
+  tabId: z.string().optional(),
+  tabLabel: z.string().optional(),
+  sessionPath: z.string().optional(),
+  model: z.string().optional(),
+  thinking: z.string().optional(),
+});
+export type Place = z.infer<typeof Place>;
+
 /** What a worker remembers between steps. Its row holds exactly this; texts and files live in records. */
 export const WorkerContext = z.object({
   runId: Id,
@@ -85,6 +96,13 @@ export const WorkerContext = z.object({
   resultError: ResultError.nullable(),
   /** Last sign of life, UTC milliseconds. */
   lastActivityAt: z.number(),
+  place: Place.optional(),
+  /** Why it cannot be proved that what runs is this worker; set until it is proved or proven gone. */
+  unproven: z.string().optional(),
+  /** Its process ended unasked, and since it was started again no turn has ended. */
+  restarted: z.literal(true).optional(),
+  /** Its process is proven gone for good. */
+  lost: z.literal(true).optional(),
 });
 export type WorkerContext = z.infer<typeof WorkerContext>;
 
@@ -153,10 +171,14 @@ export interface ReplyEvent {
 export type WorkerEvent =
   | { type: "worker.launch"; input: WorkerInput }
   | { type: "worker.rested"; runId: string }
-  | { type: "launch.accepted"; at: number }
+  | { type: "launch.accepted"; at: number; place?: Place }
   | { type: "launch.queued" }
   | { type: "launch.failed" }
   | { type: "assign"; assignment: NonNullable<WorkerContext["assignment"]> }
+  | { type: "located"; place: Place }
+  | { type: "identity.unproven"; diagnostic: string }
+  | { type: "identity.proven" }
+  | { type: "process.exited"; at: number }
   | { type: "turn.started"; at: number }
   | { type: "tool.called"; at: number }
   | { type: "turn.ended"; at: number }
@@ -187,7 +209,9 @@ export type WorkerFact =
   | { type: "result.stored"; requestId: string; outcome: Outcome; at: number }
   | { type: "result.dropped"; requestId: string | null; why: "asking" | "closing" | "settled" }
   | { type: "assignment.closed"; requestId: string; reason: CloseReason; at: number }
-  | { type: "order.run"; answerOf?: string }
+  /** `next`: the next task of a live worker; `answerOf`: the question whose answer it goes on with. */
+  | { type: "order.run"; answerOf?: string; next?: true }
+  | { type: "order.resume" }
   | { type: "order.steer"; steerId: string; message: string; files: Evidence[] }
   | { type: "order.stop" }
   | { type: "worker.closed" };

@@ -1,140 +1,8 @@
-import { assign, emit, setup, stopChild, type AnyActorLogic, type DoneActorEvent, type ErrorActorEvent } from "xstate";
-import { permits, rules } from "./eligibility.ts";
+import { definition } from "./worker-setup.ts";
 import { launched } from "./launch.ts";
-import {
-  NO_CHILDREN,
-  type AskEvent,
-  type Children,
-  type CloseReason,
-  type Outcome,
-  type ReplyEvent,
-  type ResultError,
-  type WorkerContext,
-  type WorkerEvent,
-  type WorkerFact,
-  type WorkerInput,
-} from "./vocabulary.ts";
-
-/**
- * One worker. The chart is the rule book: where an event is taken is its shape, what else must hold is a named
- * guard over the rules in `eligibility.ts`.
- *
- * Built to be durable: intentions leave as emitted facts, never as effects; no clocks and no ids are made here
- * (events bring them); no references to other actors in context; every child is spawned under an id.
- */
-const definition = setup({
-  types: {
-    context: {} as WorkerContext,
-    events: {} as WorkerEvent | DoneActorEvent<unknown, string> | ErrorActorEvent<unknown, string>,
-    emitted: {} as WorkerFact,
-    input: {} as WorkerInput,
-  },
-  // Provided below: the workers of a parent are leaves, a leaf starts none.
-  actors: {} as { worker: AnyActorLogic },
-  guards: {
-    mayAskOwner: ({ context }, { calls }: AskEvent) => permits(rules.askOwner, { context, calls }),
-    mayAssign: ({ context }) => permits(rules.assign, { context }),
-    maySteer: ({ context }) => permits(rules.steer, { context }),
-    mayReply: ({ context }, { askId }: ReplyEvent) => context.ask?.askId === askId && permits(rules.reply, { context }),
-    mayDelegate: ({ context }) => permits(rules.delegate, { context }),
-    hasOpenAsk: ({ context }) => context.ask !== null,
-    hasUnansweredAsk: ({ context }) => context.ask?.answered === false,
-    isAnswered: ({ context }) => context.ask?.answered === true,
-    hasNoOpenAsk: ({ context }) => context.ask === null,
-    hasUnresolvedChildren: ({ context: { children } }) => children.active + children.undelivered + children.asking > 0,
-    mustAwaitChildren: ({ context: { ask, children } }) =>
-      ask === null && children.active + children.undelivered + children.asking > 0,
-    hasNoLivingChildren: ({ context }) => context.children.living === 0,
-    isBlank: (_, { outcome }: { outcome: Outcome }) => outcome.status === "completed" && outcome.text.trim() === "",
-    isReusable: ({ context }) => context.reusable,
-  },
-  actions: {
-    noteActivity: assign((_, { at }: { at: number }) => ({ lastActivityAt: at })),
-    takeAssignment: assign((_, { assignment }: { assignment: NonNullable<WorkerContext["assignment"]> }) => ({
-      assignment,
-      asks: 0,
-      lastActivityAt: assignment.acceptedAt,
-    })),
-    openAsk: assign(({ context }, { askId, at }: AskEvent) => ({
-      ask: { askId, answered: false },
-      asks: context.asks + 1,
-      lastActivityAt: at,
-    })),
-    tellAsked: emit(({ context }, ask: AskEvent) => ({
-      ...ask,
-      type: "ask.opened" as const,
-      requestId: requestOf(context),
-    })),
-    holdAnswer: assign(({ context }) => ({ ask: context.ask && { ...context.ask, answered: true } })),
-    closeAsk: assign({ ask: null }),
-    tellAnswered: emit(({ context }, reply: ReplyEvent) => ({
-      ...reply,
-      type: "ask.answered" as const,
-      requestId: requestOf(context),
-    })),
-    tellAbandoned: emit(({ context }, { reason }: { reason: CloseReason }) => ({
-      type: "ask.abandoned" as const,
-      askId: context.ask?.askId ?? "",
-      requestId: requestOf(context),
-      reason,
-    })),
-    orderRun: emit({ type: "order.run" }),
-    orderAnswer: emit(({ context }) => ({ type: "order.run" as const, answerOf: context.ask?.askId ?? "" })),
-    orderSteer: emit((_, { steerId, message, files }: Extract<WorkerEvent, { type: "steer" }>) => ({
-      type: "order.steer" as const,
-      steerId,
-      message,
-      files,
-    })),
-    orderStop: emit({ type: "order.stop" }),
-    countSteer: assign(({ context }) => ({ unacknowledged: context.unacknowledged + 1 })),
-    countDelivered: assign(({ context }) => ({ unacknowledged: Math.max(0, context.unacknowledged - 1) })),
-    tellResult: emit(({ context }, { outcome, at }: { outcome: Outcome; at: number }) => ({
-      type: "result.stored" as const,
-      requestId: requestOf(context),
-      outcome,
-      at,
-    })),
-    tellEmptyResult: emit(({ context }, { outcome: { usage }, at }: { outcome: Outcome; at: number }) => ({
-      type: "result.stored" as const,
-      requestId: requestOf(context),
-      outcome: {
-        status: "failed" as const,
-        error: {
-          code: "empty_result",
-          message: "The worker's result was empty. A worker's result is what it returns.",
-        },
-        ...(usage && { usage }),
-      },
-      at,
-    })),
-    tellDropped: emit(({ context }, { why }: { why: "asking" | "closing" | "settled" }) => ({
-      type: "result.dropped" as const,
-      requestId: context.assignment?.requestId ?? null,
-      why,
-    })),
-    tellAssignmentClosed: emit(({ context }, { reason, at }: { reason: CloseReason; at: number }) => ({
-      type: "assignment.closed" as const,
-      requestId: requestOf(context),
-      reason,
-      at,
-    })),
-    tellClosed: emit({ type: "worker.closed" }),
-    recordResultError: assign((_, { error }: { error: ResultError }) => ({ resultError: error })),
-    recordDiagnostic: assign((_, { diagnostic }: { diagnostic: string }) => ({ diagnostic })),
-    clearDiagnostic: assign({ diagnostic: null }),
-    clearAssignment: assign({ assignment: null, ask: null, unacknowledged: 0, diagnostic: null, resultError: null }),
-    countChildren: assign((_, { children }: { children: Children }) => ({ children })),
-    removeWorker: stopChild((_, { runId }: { runId: string }) => runId),
-  },
-});
+import { NO_CHILDREN, type AskEvent, type CloseReason, type Outcome } from "./vocabulary.ts";
 
 const spawnWorker = definition.spawnChild("worker", { id: (args) => launched(args).runId, input: launched });
-
-function requestOf(context: WorkerContext): string {
-  if (context.assignment === null) throw new Error(`worker ${context.label} has no assignment`);
-  return context.assignment.requestId;
-}
 
 /** A question in a turn of its own; it stays open until its reply. */
 const ask = {
@@ -169,7 +37,7 @@ const closeAsking = [
 
 /** The end of the work, wherever it may come: held back by children, empty, or stored. */
 const settle = [
-  { guard: "hasUnresolvedChildren", target: "#worker.blocked.onChildren" },
+  { guard: "hasUnresolvedChildren", target: "#worker.blocked.onChildren", actions: "noteTurnEnd" },
   {
     guard: { type: "isBlank", params: ({ event }: { event: { outcome: Outcome } }) => event },
     target: "#worker.settling.undelivered",
@@ -181,9 +49,29 @@ const settle = [
   },
 ] as const;
 
+/** Its process ended unasked: it is started again from its session. */
+const startAgain = { target: "#worker.working.betweenTurns", actions: ["noteRestart", "orderResume"] } as const;
+
+/** Started again once, it is given up when that does not reach a turn's end. */
+const exited = [
+  {
+    guard: "wasRestarted",
+    target: "#worker.settling.undelivered",
+    actions: ["noteLoss", { type: "tellLost", params: ({ event }: { event: { at: number } }) => event }],
+  },
+  startAgain,
+] as const;
+
 /** While a question is open nothing settles. */
 const dropAsking = { guard: "hasOpenAsk", actions: { type: "tellDropped", params: { why: "asking" } } } as const;
 
+/**
+ * One worker. The chart is the rule book: where an event is taken is its shape, what else must hold is a named
+ * guard over the rules in `eligibility.ts`.
+ *
+ * Built to be durable: intentions leave as emitted facts, never as effects; no clocks and no ids are made here
+ * (events bring them); no references to other actors in context; every child is spawned under an id.
+ */
 const machine = definition.createMachine({
   id: "worker",
   version: "1",
@@ -207,6 +95,9 @@ const machine = definition.createMachine({
     "xstate.error.actor.*": { actions: { type: "removeWorker", params: ({ event }) => ({ runId: event.actorId }) } },
     activity: { actions: { type: "noteActivity", params: ({ event }) => event } },
     delivered: { actions: "countDelivered" },
+    located: { actions: { type: "notePlace", params: ({ event }) => event } },
+    "identity.unproven": { actions: { type: "noteUnproven", params: ({ event }) => event } },
+    "identity.proven": { actions: "noteProven" },
   },
   states: {
     ready: {
@@ -215,8 +106,9 @@ const machine = definition.createMachine({
         assign: {
           guard: "mayAssign",
           target: "working",
-          actions: [{ type: "takeAssignment", params: ({ event }) => event }, "orderRun"],
+          actions: [{ type: "takeAssignment", params: ({ event }) => event }, "orderNext"],
         },
+        "process.exited": { actions: "noteLoss" },
         settled: { actions: { type: "tellDropped", params: { why: "settled" } } },
         close: { target: "closing" },
       },
@@ -233,6 +125,12 @@ const machine = definition.createMachine({
         },
         settled: [dropAsking, ...settle],
         "children.awaited": { guard: "mustAwaitChildren", target: "#worker.blocked.onChildren" },
+        // A question comes first: it ends the turn, and its reply starts the process again.
+        "process.exited": [
+          { guard: "isAnswered", target: ".betweenTurns", actions: ["noteRestart", "orderAnswer", "closeAsk"] },
+          { guard: "hasOpenAsk", target: "#worker.blocked.onOwner", actions: "noteRestart" },
+          ...exited,
+        ],
         // The store takes this row but not the result: the evidence stays until the owner closes the worker.
         "result.unpersisted": {
           guard: "hasNoOpenAsk",
@@ -265,9 +163,12 @@ const machine = definition.createMachine({
               actions: ["holdAnswer", { type: "tellAnswered", params: ({ event }) => event }],
             },
             "turn.ended": [
-              { guard: "isAnswered", target: "betweenTurns", actions: ["orderAnswer", "closeAsk"] },
-              { guard: "hasOpenAsk", target: "#worker.blocked.onOwner" },
-              { target: "betweenTurns", actions: { type: "noteActivity", params: ({ event }) => event } },
+              { guard: "isAnswered", target: "betweenTurns", actions: ["noteTurnEnd", "orderAnswer", "closeAsk"] },
+              { guard: "hasOpenAsk", target: "#worker.blocked.onOwner", actions: "noteTurnEnd" },
+              {
+                target: "betweenTurns",
+                actions: ["noteTurnEnd", { type: "noteActivity", params: ({ event }) => event }],
+              },
             ],
           },
         },
@@ -286,6 +187,7 @@ const machine = definition.createMachine({
               actions: [{ type: "tellAnswered", params: ({ event }) => event }, "orderAnswer", "closeAsk"],
             },
             settled: { actions: { type: "tellDropped", params: { why: "asking" } } },
+            "process.exited": { actions: "noteRestart" },
           },
         },
         onChildren: {
@@ -302,6 +204,7 @@ const machine = definition.createMachine({
               actions: ["countSteer", { type: "orderSteer", params: ({ event }) => event }],
             },
             settled: settle,
+            "process.exited": startAgain,
             "result.unpersisted": {
               target: "#worker.settling.unpersisted",
               actions: { type: "recordResultError", params: ({ event }) => event },
@@ -330,11 +233,15 @@ const machine = definition.createMachine({
           on: {
             "launch.accepted": {
               target: "#worker.working",
-              actions: [{ type: "noteActivity", params: ({ event }) => event }, "orderRun"],
+              actions: [
+                { type: "noteAcceptance", params: ({ event }) => event },
+                { type: "notePlace", params: ({ event }) => event },
+                "orderRun",
+              ],
             },
             "launch.queued": { target: "queued", actions: "orderRun" },
-            "launch.failed": { target: "#worker.closed", actions: "clearAssignment" },
-            close,
+            // Nothing was accepted, so nothing is told; what was started is stopped.
+            "launch.failed": { target: "#worker.closing", actions: "clearAssignment" },
           },
         },
         queued: {
@@ -359,6 +266,7 @@ const machine = definition.createMachine({
               { target: "#worker.closing", actions: "clearAssignment" },
             ],
             settled: { actions: { type: "tellDropped", params: { why: "settled" } } },
+            "process.exited": { guard: "isReusable", actions: "noteLoss" },
             // Its result is stored and stays on its way; only the worker goes.
             close: { target: "#worker.closing", actions: "clearAssignment" },
           },
@@ -367,6 +275,7 @@ const machine = definition.createMachine({
           description: "Its result could not be stored; its owner can only close it.",
           on: {
             settled: { actions: { type: "tellDropped", params: { why: "settled" } } },
+            "process.exited": { actions: "noteLoss" },
             close,
           },
         },

@@ -28,6 +28,7 @@ export function backendContract(name: string, make: () => BackendUnderTest | Pro
         return true;
       },
       askOwner: async () => ({ askId: "ask", assignmentRequestId: "request" }),
+      subagent: async () => ({ ok: false }),
     });
     return { under, backend, reported };
   }
@@ -42,6 +43,7 @@ export function backendContract(name: string, make: () => BackendUnderTest | Pro
     files: [],
     agent: "agent",
     cwd: process.cwd(),
+    timeoutMs: 300_000,
     sessionId: "00000000-0000-4000-8000-000000000000",
   });
   const stop = (runId: string): Order => ({
@@ -77,17 +79,19 @@ export function backendContract(name: string, make: () => BackendUnderTest | Pro
         const other = under.factory({
           report: async () => true,
           askOwner: async () => ({ askId: "", assignmentRequestId: "" }),
+          subagent: async () => ({ ok: false }),
         });
         expect(other.name).toBe(backend.name);
         await other.close(0);
       });
     });
 
-    test("reports the start of the first turn and one end of a task", async () => {
+    test("reports the acceptance, the start of the first turn and one end of a task", async () => {
       await withBackend(async ({ backend, under, reported }) => {
         backend.perform(start("run-1"));
         await under.finish("run-1");
         await until(() => of(reported, "run-1", "settled").length > 0);
+        expect(of(reported, "run-1", "accepted")).toHaveLength(1);
         expect(of(reported, "run-1", "turn.started").length).toBeGreaterThan(0);
         expect(of(reported, "run-1", "settled")).toHaveLength(1);
       });

@@ -1,10 +1,11 @@
-import type { Evidence, Outcome } from "../machines/vocabulary.ts";
+import type { Evidence, Json, Outcome, Place } from "../machines/vocabulary.ts";
 
 /** The backend name of workers that are async functions in this process. */
 export const FUNCTIONS = "functions";
 
 /** Where a worker runs, as evidence: functions and backends without panes name the run. */
-export function paneIdOf({ backend, runId }: { backend: string; runId: string }): string {
+export function paneIdOf({ backend, runId }: { backend: string; runId: string }, place?: Place): string {
+  if (place?.paneId !== undefined) return place.paneId;
   return backend === FUNCTIONS ? `function:${runId}` : `${backend}:${runId}`;
 }
 
@@ -15,6 +16,8 @@ export function paneIdOf({ backend, runId }: { backend: string; runId: string })
 export interface Backend {
   /** Stored with every worker it runs, so keep it the same for ever. */
   readonly name: string;
+  /** Folders in which it keeps session files, searched when a session is named by its id. */
+  readonly sessionFolders?: readonly string[];
   /**
    * Carries out an order. Called at least once per order, also after a restart: the same `orderId` again must
    * not be done twice. It is repeated at every opening until the event that confirms it was reported.
@@ -22,21 +25,60 @@ export interface Backend {
   perform(order: Order): void;
   /** Only `absent` allows a clean-up and only `present` a kill; what cannot be proved is left alone. */
   identify(runId: string): Promise<Identity>;
+  /**
+   * What is left to see of a start that reported nothing usable, for the one diagnostic of a failed launch. The engine
+   * keeps at most 40 lines and 8 KiB of it, and waits at most two seconds.
+   */
+  diagnose?(runId: string): Promise<string>;
+  /**
+   * Whether a worker could be started here at all, looked at before anything changes.
+   * @throws HerdError `not_running_inside_herdr` or `invalid_request`.
+   */
+  preflight?(): void | Promise<void>;
   /** The herd closes: stop touching the host. Workers that live outside this process stay as they are. */
   close(graceMs: number): Promise<void>;
 }
 
 export type Identity = "present" | "absent" | "unprovable";
 
+/** What a worker's process is started with, every time it is started. */
+export interface Launch {
+  agent: string;
+  cwd: string;
+  sessionId: string;
+  /** The saved session that is continued, or whose copy the new session begins with. */
+  session?: { continues: string } | { forks: string };
+  /** What the agent's definition file says, as it was when the worker was launched. */
+  policy?: Json;
+}
+
 /** What a backend is told to do, and the event that confirms it. */
 export type Order =
-  /** Start the worker on its task. Confirmed by `turn.started`. */
-  | (OrderBase & { kind: "start"; task: string; files: Evidence[]; agent: string; cwd: string; sessionId: string })
-  /** Go on with the owner's answer. Confirmed by `turn.started`. */
-  | (OrderBase & { kind: "answer"; askId: string; message: string; files: Evidence[] })
+  /**
+   * Start a process for the worker and give it its task. Confirmed by `accepted`, then `turn.started`; `start.failed`
+   * says why not. `timeoutMs` is what is left of the launch's budget.
+   */
+  | (OrderBase & Launch & { kind: "start"; task: string; files: Evidence[]; timeoutMs: number })
+  /** Give the live worker its next task. Confirmed by `turn.started`. */
+  | (OrderBase & { kind: "task"; task: string; files: Evidence[] })
+  /**
+   * The process is gone: start it again from its session and tell it to go on. Confirmed by `turn.started`;
+   * `start.failed` when its session is gone too.
+   */
+  | (OrderBase & Launch & { kind: "resume" })
+  /**
+   * Go on with the owner's answer. Confirmed by `turn.started`. With `launch` the process is gone and has to be started
+   * again from its session first.
+   */
+  | (OrderBase & { kind: "answer"; askId: string; message: string; files: Evidence[]; launch?: Launch })
   /** Tell the worker at work what its owner says. Confirmed by `delivered` with this order's id. */
   | (OrderBase & { kind: "steer"; message: string; files: Evidence[] })
-  /** End whatever executes it. Confirmed by `gone`, with proof. */
+  /**
+   * Hand the worker what one of its own workers asks or ended with; it starts a turn when the worker is idle. Confirmed by
+   * `delivered` with this order's id once it stands in the worker's session. `text` is what its model reads.
+   */
+  | (OrderBase & { kind: "deliver"; what: "question" | "result"; text: string; details: { [key: string]: Json } })
+  /** End whatever executes it. Confirmed by `gone`, with proof; `stop.failed` says why not. */
   | (OrderBase & { kind: "stop" });
 
 interface OrderBase {
@@ -46,16 +88,38 @@ interface OrderBase {
   requestId: string | undefined;
 }
 
+/** Where a launch came to its end. Source: the specification of the error object, "Stages". */
+export type Stage = "topology" | "pane_readiness" | "ownership_capture" | "agent_start" | "agent_result";
+
+/** Why a launch failed, as its backend tells it. */
+export interface StartFailure {
+  stage: Stage;
+  /** One of the public categories; `pane_not_ready` unless the backend knows better. */
+  category?: string;
+  /** What happened. Without it the engine asks the backend for its one diagnostic. */
+  message?: string;
+  /** What the start printed instead of a proof. */
+  output?: "empty" | "malformed";
+}
+
 /** What a backend reports about a run. */
 export type BackendEvent =
-  | { type: "accepted" }
+  /** The worker has durably accepted its task. */
+  | { type: "accepted"; place?: Place }
+  | ({ type: "start.failed" } & StartFailure)
+  /** Which session the process speaks for: another one than the worker's is no proof of the worker. */
+  | { type: "identity"; sessionId: string; place?: Place }
   | { type: "turn.started" }
   | { type: "tool.called"; name: string }
   | { type: "turn.ended" }
   | { type: "settled"; outcome: Outcome }
   | { type: "activity" }
   | { type: "delivered"; orderId: string }
-  | { type: "gone" };
+  /** Its process ended, and nobody had told it to. */
+  | { type: "exited" }
+  /** Told to stop, it is proven gone. What could not be tidied up after it is `cleanupError`; the stop is tried again. */
+  | { type: "gone"; cleanupError?: string }
+  | { type: "stop.failed"; message: string };
 
 /** What the engine hands to a backend when the herd opens. */
 export interface BackendHost {
@@ -74,6 +138,8 @@ export interface BackendHost {
     request: unknown,
     options: { batch: readonly string[]; requestId?: string },
   ): Promise<{ askId: string; assignmentRequestId: string }>;
+  /** The model called `subagent`: the seed's JSON in and out, nothing thrown. */
+  subagent(runId: string, request: unknown): Promise<object>;
 }
 
 /** A backend is made for one herd, which gives it its host. */

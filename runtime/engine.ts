@@ -1,12 +1,21 @@
-import type { WorkerContext, WorkerFact } from "../machines/vocabulary.ts";
+import type { Json, Place, WorkerContext, WorkerFact, WorkerInput } from "../machines/vocabulary.ts";
 import type { Question } from "./asks/question.ts";
+import type { BackendEvent, Identity, StartFailure } from "./backend.ts";
 import type { AssignmentStatus } from "./deliveries/assignment.ts";
 import type { Result } from "./deliveries/result.ts";
 import type { Deliveries } from "./deliveries/deliveries.ts";
 import type { Events } from "./events.ts";
 import type { Agents } from "./functions/agent.ts";
 import type { Kernel } from "./kernel/kernel.ts";
-import type { AskRecord, OrderRecord, OutcomeRecord, RequestRecord, SteerRecord } from "./kernel/records.ts";
+import type {
+  AskRecord,
+  DeliveryRecord,
+  LaunchRecord,
+  OrderRecord,
+  OutcomeRecord,
+  RequestRecord,
+  SteerRecord,
+} from "./kernel/records.ts";
 import type { Step } from "./kernel/step.ts";
 import type { Tree, WorkerView } from "./kernel/tree.ts";
 import type { ResolvedOptions } from "./options.ts";
@@ -16,7 +25,8 @@ import type { SessionFiles } from "./sessions/session-files.ts";
 export interface Clock {
   /** UTC milliseconds. */
   now(): number;
-  pause(ms: number): Promise<void>;
+  /** Resolves after so many milliseconds, or at once when the signal aborts. */
+  pause(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
 /** The worker that told a fact, as it was when it told it. */
@@ -27,8 +37,6 @@ export interface Teller {
 
 /** What carries out workers, as the rest of the engine sees it. */
 export interface Executor {
-  /** The rest of a launch, in the batch that accepts it. */
-  launched(step: Step, context: Pick<WorkerContext, "runId" | "backend" | "agent">): void;
   /** A parent's children have news. */
   wake(step: Step, parent: WorkerView): void;
   /** Facts become orders, in the batch that tells them. */
@@ -37,12 +45,65 @@ export interface Executor {
 
 /** Workers that are functions in this process. */
 export interface FunctionExecutor extends Executor {
+  /** The rest of a launch, in the batch that accepts it. */
+  launched(step: Step, context: Pick<WorkerContext, "runId" | "agent">): void;
   /** Goes on with the runs that were executing when the store was last closed or the process ended. */
   resume(orders: readonly OrderRecord[]): Promise<void>;
   /** The answer to an open question is on disk. */
   answered(runId: string, ask: AskRecord): void;
   /** A steer is on disk. */
   steered(runId: string, steer: SteerRecord): void;
+}
+
+/** What a launch needs besides the worker's input. */
+export interface LaunchPlan {
+  /** Stored when the worker's backend accepts it. */
+  request: RequestRecord;
+  /** Tells a repetition under the caller's id from another request. */
+  hash: string;
+  /** The whole budget in milliseconds. */
+  timeoutMs: number | undefined;
+  session?: NonNullable<LaunchRecord["session"]>;
+  policy?: Json | undefined;
+}
+
+/** Workers in processes, and which backend runs whom. */
+export interface ProcessExecutor extends Executor {
+  /** Every folder in which a backend keeps session files. */
+  readonly sessionFolders: readonly string[];
+  /** The name of the backend that runs an agent's workers. */
+  backendFor(agent: string): string;
+  isProcess(agent: string): boolean;
+  /** Whether workers could be started on a backend at all. @throws HerdError what speaks against it. */
+  preflight(backend: string): void | Promise<void>;
+  /** The rest of a launch: a function is accepted in the same batch, a process has to accept first. */
+  launched(step: Step, input: WorkerInput, plan: LaunchPlan): void;
+  report(runId: string, event: BackendEvent, requestId?: string): Promise<boolean>;
+  /** A question or a result is addressed to a parent in a process. */
+  deliver(step: Step, delivery: DeliveryRecord): void;
+  /** That delivery is over. */
+  withdraw(step: Step, delivery: Pick<DeliveryRecord, "owner" | "deliveryId">): void;
+  /** Whether it is still on its way to the parent. */
+  delivering(step: Step, delivery: Pick<DeliveryRecord, "owner" | "deliveryId">): boolean;
+  readonly launches: {
+    answer(step: Step, runId: string, accepted?: (step: Step, request: RequestRecord) => void): Promise<RequestRecord>;
+    outcome(
+      treeId: string,
+      runId: string,
+      answer: Promise<RequestRecord>,
+      signal: AbortSignal | undefined,
+    ): Promise<RequestRecord>;
+    fail(treeId: string, runId: string, failure: StartFailure): Promise<void>;
+  };
+  readonly presence: {
+    identify(worker: Pick<WorkerContext, "backend" | "runId">): Promise<Identity>;
+    ended(treeId: string, worker: Pick<WorkerContext, "backend" | "runId">): Promise<string | undefined>;
+  };
+  readonly stops: {
+    errorsIn(treeId: string): Record<string, string>;
+    errorOf(runId: string): string | undefined;
+    gone(step: Step, worker: WorkerView | undefined, runId: string, cleanupError: string | undefined): boolean;
+  };
 }
 
 /** What the parts of the engine need of each other. `HerdEngine` wires them together. */
@@ -57,7 +118,7 @@ export interface Engine {
   readonly deliveries: Deliveries;
   readonly sessions: SessionFiles;
   readonly functions: FunctionExecutor;
-  readonly backends: Executor & { backendFor(agent: string): string };
+  readonly backends: ProcessExecutor;
   /** An accepted request. */
   request(requestId: string): RequestRecord | undefined;
   /** A worker's last sign of life: on disk, or a progress note of this process. UTC milliseconds. */
@@ -68,8 +129,14 @@ export interface Engine {
   ownerKey(tree: Tree, path: string): string;
   /** A child has news: a parent that waits for its children goes on. */
   wakeParent(step: Step, path: string): void;
-  /** The label is free again, unless another worker has it by now. */
-  releaseLabel(step: Step, context: WorkerContext): void;
+  /** The agents that a parent worker may start: as its definition said when it was launched. */
+  subagentsOf(context: WorkerContext): readonly string[];
+  /** Parents that are being closed, workers first: they start no further ones meanwhile. */
+  readonly closings: Set<string>;
+  /** Only one run at a time has the session file that a backend reports. */
+  claimSessionPath(step: Step, worker: Teller, place: Place): void;
+  /** The label and the saved session are free again, unless another worker has them by now. */
+  releaseClaims(step: Step, context: WorkerContext): void;
   /** Finished work stays readable for a while. */
   retain(step: Step, requestId: string): void;
   /** A result as its owner gets it, with what else that owner waits for. */

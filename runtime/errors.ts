@@ -68,6 +68,15 @@ export class HerdError extends Error {
     this.retryAttempted = options.retryAttempted ?? false;
   }
 
+  /** An error that was stored as JSON, as it was. */
+  static from(stored: Record<string, unknown>): HerdError {
+    const options = stored as unknown as HerdErrorOptions;
+    const error = new HerdError(options);
+    // The stored message already ends with the next action.
+    error.message = options.message;
+    return error;
+  }
+
   /** The seed's structured form: unset optional fields are absent. */
   toJSON(): Record<string, unknown> {
     return withoutUndefined({

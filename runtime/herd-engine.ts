@@ -1,23 +1,23 @@
-import type { WorkerContext } from "../machines/vocabulary.ts";
-import { activeRequest, publicState } from "../machines/projection.ts";
+import type { Place, WorkerContext } from "../machines/vocabulary.ts";
+import { activeRequest, shownState } from "../machines/projection.ts";
 import { recordAbandoned, recordAnswered, recordAsked } from "./asks/record.ts";
 import { reply, replyFields } from "./asks/reply.ts";
 import { recordSteered } from "./subagent/record.ts";
 import type { Question } from "./asks/question.ts";
-import { BackendDesk } from "./backends.ts";
+import { Backends } from "./backends/backends.ts";
 import { Deliveries } from "./deliveries/deliveries.ts";
 import type { AssignmentStatus } from "./deliveries/assignment.ts";
 import { Handle, type HandleSource } from "./deliveries/handle.ts";
 import { acknowledge, recordClosed, recordResult } from "./deliveries/record.ts";
 import { resultOf, type Delegation, type Result } from "./deliveries/result.ts";
 import type { BackendFactory } from "./backend.ts";
-import type { Clock, Engine } from "./engine.ts";
+import type { Clock, Engine, Teller } from "./engine.ts";
 import type { HerdError } from "./errors.ts";
 import { Events } from "./events.ts";
 import { Agents } from "./functions/agent.ts";
 import { Functions } from "./functions/functions.ts";
 import { Kernel } from "./kernel/kernel.ts";
-import type { AskRecord, DeliveryRecord, LabelRecord, OutcomeRecord, RequestRecord } from "./kernel/records.ts";
+import type { AskRecord, DeliveryRecord, LeaseRecord, OutcomeRecord, RequestRecord } from "./kernel/records.ts";
 import type { Step, Told } from "./kernel/step.ts";
 import { parentPath, type Tree } from "./kernel/tree.ts";
 import type { ResolvedOptions } from "./options.ts";
@@ -46,10 +46,11 @@ export class HerdEngine implements Engine, HandleSource {
   readonly kernel: Kernel;
   readonly deliveries: Deliveries;
   readonly functions: Functions;
-  readonly backends: BackendDesk;
+  readonly backends: Backends;
   readonly sessions: SessionFiles;
   /** Set when the herd takes nothing any more: whoever waits for news hears it. */
   closed: HerdError | undefined;
+  readonly closings = new Set<string>();
   readonly #gone = new Map<string, (() => void)[]>();
   readonly #quiet = new Set<() => void>();
   #numbers = 0;
@@ -85,7 +86,7 @@ export class HerdEngine implements Engine, HandleSource {
       quiet: () => this.quieter(),
     });
     this.functions = new Functions(this);
-    this.backends = new BackendDesk(this, backends, backendOf);
+    this.backends = new Backends(this, backends, backendOf);
     this.sessions = new SessionFiles(this.kernel);
   }
 
@@ -123,10 +124,30 @@ export class HerdEngine implements Engine, HandleSource {
     if (parent) this.backends.wake(step, parent);
   }
 
-  /** The label is free again, unless another worker has it by now. */
-  releaseLabel(step: Step, { workspace, label, runId }: WorkerContext): void {
-    const key = keys.label(workspace, label);
-    if (step.read<LabelRecord>(key)?.runId === runId) step.del(key);
+  /** The agents that a parent worker may start. */
+  subagentsOf({ agent }: WorkerContext): readonly string[] {
+    return this.agents.find(agent)?.subagents ?? [];
+  }
+
+  /** Only one run at a time has the session file that a backend reports. */
+  claimSessionPath(step: Step, { path, context }: Teller, { sessionPath }: Place): void {
+    if (sessionPath === undefined) return;
+    const key = keys.lease("path", sessionPath);
+    if (step.read(key) !== undefined) return;
+    step.put(key, { tree: step.tree.id, path, runId: context.runId } satisfies LeaseRecord);
+  }
+
+  /** The label and the saved session are free again, unless another worker has them by now. */
+  releaseClaims(step: Step, { workspace, label, runId, sessionId, place }: WorkerContext): void {
+    const release = (key: string) => {
+      const claim = step.read<LeaseRecord>(key);
+      if (claim?.runId === runId) step.del(key);
+      return claim;
+    };
+    release(keys.label(workspace, label));
+    const file = release(keys.lease("id", sessionId))?.file;
+    if (file !== undefined) release(keys.lease("path", file));
+    if (place?.sessionPath !== undefined) release(keys.lease("path", place.sessionPath));
   }
 
   /** Finished work stays readable for a while. */
@@ -209,9 +230,9 @@ export class HerdEngine implements Engine, HandleSource {
       requestId,
       label,
       agent,
-      state: result?.status ?? (live ? publicState(live.state) : unknown ? "unknown" : "settling"),
+      state: result?.status ?? (live ? shownState(live.state, live.context) : unknown ? "unknown" : "settling"),
       ...(live?.state === "settling.queued" && { queued: true }),
-      ...(live?.context.diagnostic && { diagnostic: live.context.diagnostic }),
+      ...(live && diagnosticOf(live.context)),
       ...(unknown && { diagnostic: unknown.diagnostic }),
       ...(question && { question }),
       ...(result && { result }),
@@ -258,7 +279,8 @@ export class HerdEngine implements Engine, HandleSource {
   /** Resolves when a worker is gone, with whatever executed it. */
   async gone(treeId: string, runId: string): Promise<void> {
     const tree = await this.kernel.tree(treeId);
-    if (tree.worker(runId) === undefined) return;
+    // What is gone in memory may still be on its way to the disk.
+    if (tree.worker(runId) === undefined) return this.kernel.settled();
     await new Promise<void>((resolve) => {
       const waiting = this.#gone.get(runId) ?? [];
       this.#gone.set(runId, [...waiting, resolve]);
@@ -278,7 +300,7 @@ export class HerdEngine implements Engine, HandleSource {
     for (;;) {
       await this.kernel.settled();
       for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
-      const quiet = this.functions.executing <= asleep() && this.deliveries.running === 0;
+      const quiet = this.functions.executing <= asleep() && this.deliveries.running + this.backends.running === 0;
       if (this.kernel.idle && quiet) return;
       if (this.kernel.idle) {
         await new Promise<void>((resolve) => {
@@ -344,7 +366,7 @@ export class HerdEngine implements Engine, HandleSource {
         recordSteered(this, fact, worker, step);
         break;
       case "worker.closed":
-        this.releaseLabel(step, worker.context);
+        this.releaseClaims(step, worker.context);
         step.after(() => this.#tellGone(worker.context.runId));
         break;
       default:
@@ -374,6 +396,11 @@ export class HerdEngine implements Engine, HandleSource {
 function parentRunId(path: string): string | undefined {
   const parts = path.split("/");
   return parts.length < 2 ? undefined : parts.at(-2);
+}
+
+function diagnosticOf({ diagnostic, unproven }: WorkerContext): { diagnostic?: string } {
+  const why = unproven ?? diagnostic;
+  return why === null || why === undefined ? {} : { diagnostic: why };
 }
 
 function epochOf(deliveryId: string): number {

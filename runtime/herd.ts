@@ -20,7 +20,7 @@ import type { Controller } from "./subagent/acceptance.ts";
 import { assign } from "./subagent/assign.ts";
 import { close } from "./subagent/close.ts";
 import { list } from "./subagent/list.ts";
-import type { AssignRequest, Listing, SteerReceipt } from "./subagent/shapes.ts";
+import type { AssignRequest, CloseReceipt, Listing, SteerReceipt } from "./subagent/shapes.ts";
 import { steer } from "./subagent/steer.ts";
 import { subagent } from "./subagent/tools.ts";
 import { Ticker } from "./tick.ts";
@@ -52,7 +52,7 @@ export interface Owner<Agent extends string> {
     request: ({ askId: string } | { label: string }) & { message: Json; files?: string[]; id?: string },
   ): Promise<ReplyReceipt>;
   /** Closes a worker and everything below it. Its assignment ends as `closed` for whoever waits for it. */
-  close(request: { label: string }): Promise<{ label: string; cleanupError?: string }>;
+  close(request: { label: string }): Promise<CloseReceipt>;
   list(): Promise<Listing>;
   /** Gives the place of the receiver back; what is open stays open. */
   detach(): void;
@@ -93,7 +93,10 @@ export interface Internals {
   backendOf?(agent: string): string | undefined;
 }
 
-const systemClock: Clock = { now: () => Date.now(), pause: (ms) => pause(ms) };
+const systemClock: Clock = {
+  now: () => Date.now(),
+  pause: (ms, signal) => pause(ms, undefined, signal && { signal }).catch(() => undefined),
+};
 
 /**
  * Opens a herd: the store, its agents, and whatever was under way when it was last closed or killed.

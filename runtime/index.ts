@@ -20,6 +20,7 @@ export type {
   AgentRow,
   AskOwnerAnswer,
   AssignRequest,
+  CloseReceipt,
   Listing,
   StartOptions,
   SteerReceipt,

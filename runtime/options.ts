@@ -15,6 +15,7 @@ const schema = z.strictObject({
   concurrency: z.number().int().min(1).optional(),
   maxTrees: count(1_000),
   maxChildren: count(256),
+  labelCeiling: count(999),
   maxParkedRuns: count(1_000),
   parkAfter: z.number().min(0).optional(),
   maxInFlight: count(1_000),
@@ -41,6 +42,8 @@ export interface HerdOptions<AgentsByName> {
   maxTrees?: number;
   /** Direct workers of one owner; 256. */
   maxChildren?: number;
+  /** How far generated labels are numbered: `name-999`. */
+  labelCeiling?: number;
   /** Waiting function runs kept in memory; 1,000. */
   maxParkedRuns?: number;
   /** Milliseconds after which a waiting run is parked out of memory; never unless set, 0 is at once. */

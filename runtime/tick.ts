@@ -36,7 +36,7 @@ export class Ticker {
     const { deliveries, functions, kernel } = this.#engine;
     deliveries.tick();
     functions.tick(now);
-    this.#engine.backends.tick();
+    this.#engine.backends.tick(now);
     this.#scan(now);
     const due = await kernel.range({ gte: "t!", lt: `t!${timeKey(now + 1)}`, limit: AT_ONCE });
     for (const [key, text] of due) {
@@ -44,6 +44,8 @@ export class Ticker {
       try {
         if (kind === "deadline") await this.#deadline(key, JSON.parse(text));
         else if (kind === "retention") await this.#prune(key, id);
+        else if (kind === "launch")
+          await this.#engine.backends.launches.expired((JSON.parse(text) as { tree: string }).tree, id);
       } catch (error) {
         process.emitWarning(`due ${kind} ${id} failed: ${messageOf(error)}`, { type: "HerdTickWarning" });
       }
@@ -78,11 +80,11 @@ export class Ticker {
       if (answer?.callerKey !== undefined) del(answer.callerKey);
     }
     if (request?.callerKey !== undefined) del(request.callerKey);
+    if (request) for (const row of await sessions.pruned(request)) del(row);
     del(keys.outcome(requestId));
     del(keys.request(requestId));
     del(key);
     await kernel.write(operations);
-    if (request) await sessions.remove(request.sessionId);
   }
 
   /** One event per silence: new activity begins a new one. */

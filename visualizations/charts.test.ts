@@ -145,6 +145,7 @@ describe("a chart", () => {
       "ask.answered",
       "ask.opened",
       "assignment.closed",
+      "order.resume",
       "order.run",
       "order.steer",
       "order.stop",

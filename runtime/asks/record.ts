@@ -36,6 +36,7 @@ export function recordAsked(engine: Engine, fact: Fact<"ask.opened">, worker: Te
   };
   step.put(keys.ask(askId), ask);
   step.put(keys.delivery(owner, deliveryId), delivery);
+  engine.backends.deliver(step, delivery);
   if (worker.context.assignment?.deadline) pauseDeadline(step, requestId);
   engine.wakeParent(step, worker.path);
   step.after(() => {
@@ -62,6 +63,7 @@ export function recordAnswered(engine: Engine, fact: Fact<"ask.answered">, worke
   };
   step.put(keys.ask(askId), answered);
   step.del(keys.delivery(ask.owner, ask.deliveryId));
+  engine.backends.withdraw(step, ask);
   if (worker.context.assignment?.deadline) resumeDeadline(step, requestId);
   step.after(() => {
     engine.functions.answered(worker.context.runId, answered);
@@ -76,5 +78,6 @@ export function recordAbandoned(engine: Engine, fact: Fact<"ask.abandoned">, ste
   if (ask === undefined) return;
   step.put(keys.ask(fact.askId), { ...ask, abandoned: fact.reason });
   step.del(keys.delivery(ask.owner, ask.deliveryId));
+  engine.backends.withdraw(step, ask);
   step.after(() => engine.deliveries.withdrawn(ask));
 }

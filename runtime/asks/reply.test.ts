@@ -332,11 +332,12 @@ describe("a worker played by a script", () => {
       if (failures-- > 0) throw new Error("no pane");
       receive(...order);
     };
-    await t.owner.assign({ agent: "asks", task: "A" });
+    const assigned = t.owner.assign({ agent: "asks", task: "A" });
     await t.owner.assign({ agent: "twice", task: "B" });
     expect((await t.question()).question).toBe("first?");
     expect(script.runs).toHaveLength(0);
     await t.clock.advance("1s");
+    await assigned;
     expect((await script.run()).orders.map(({ kind }) => kind)).toEqual(["start"]);
   });
 

@@ -141,7 +141,7 @@ function openAskOf(
   const askId = worker.context.ask?.askId;
   if (worker.kind === "resting" || askId === undefined) throw notAsking(operation, label, worker.state);
   const ask = step.read<AskRecord>(keys.ask(askId));
-  if (ask && !engine.deliveries.mayKnow(owner, ask.deliveryId)) {
+  if (ask && (!engine.deliveries.mayKnow(owner, ask.deliveryId) || engine.backends.delivering(step, ask))) {
     throw new HerdError({
       category: "worker_busy",
       reason: "newer_question",

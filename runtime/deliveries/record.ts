@@ -13,6 +13,9 @@ type Fact<Type extends WorkerFact["type"]> = Extract<WorkerFact, { type: Type }>
 export function recordResult(engine: Engine, fact: Fact<"result.stored">, worker: Teller, step: Step): void {
   const { requestId, outcome, at } = fact;
   storeOutcome(engine, { requestId, outcome, endedAt: at }, worker, step, true);
+  if (outcome.status !== "failed" || outcome.error.code !== "worker_lost") return;
+  const { runId, label } = worker.context;
+  step.after(() => engine.events.emit("lost", { runId, label, requestId, message: outcome.error.message }));
 }
 
 /**
@@ -44,6 +47,7 @@ function storeOutcome(engine: Engine, ended: OutcomeRecord, worker: Teller, step
     };
     ended.deliveryId = delivery.deliveryId;
     step.put(keys.delivery(owner, delivery.deliveryId), delivery);
+    engine.backends.deliver(step, delivery);
   } else {
     engine.retain(step, requestId);
   }
@@ -74,15 +78,17 @@ export function acknowledgeIn(engine: Engine, step: Step, delivery: DeliveryReco
   const key = keys.delivery(owner, deliveryId);
   if (step.read(key) === undefined) return;
   step.del(key);
+  engine.backends.withdraw(step, delivery);
   if (delivery.kind === "result") {
     engine.retain(step, requestId);
     const resting = step.tree.resting.get(runId);
     const live = step.worker(runId);
     if (resting?.context.assignment?.requestId === requestId) {
       step.removeResting(runId);
-      engine.releaseLabel(step, resting.context);
+      engine.releaseClaims(step, resting.context);
     } else if (live?.context.assignment?.requestId === requestId) {
-      if (!live.context.reusable) {
+      // A lost parent's workers are nobody's but the root's: they stay until that closes them.
+      if (!live.context.reusable && !live.context.lost) {
         const reason = { code: "parent_closed" as const, message: "Its parent worker has ended." };
         for (const child of descendants(step.tree, live.path)) {
           step.send(runIdOf(child), { type: "close", reason, at: step.now });

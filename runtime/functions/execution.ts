@@ -30,6 +30,8 @@ export class Execution {
   readonly steers = new Steers();
   readonly reports: Reports;
   request!: RequestRecord;
+  /** The lines of the session that this run continues. */
+  history: readonly object[] = [];
   /** Steps that were called and have not returned, also those that wait for an open question. */
   pendingSteps = 0;
   /** Set once: nothing that the function does is taken any more. */
@@ -121,6 +123,7 @@ export class Execution {
       return undefined;
     }
     this.request = request;
+    if (request.continues) this.history = await this.engine.sessions.historyOf(request);
     const definition = this.engine.agents.find(request.agent);
     if (definition === undefined) {
       const defined = this.engine.agents.names.join(", ") || "none";

@@ -6,12 +6,14 @@ import type { Question } from "../asks/question.ts";
 import { reply, replyFields } from "../asks/reply.ts";
 import { HerdError, internalFailure, invalidRequest, withoutUndefined } from "../errors.ts";
 import { idFrom } from "../ids.ts";
-import type { AskRecord } from "../kernel/records.ts";
+import type { AskRecord, RequestRecord } from "../kernel/records.ts";
+import type { Step } from "../kernel/step.ts";
 import { parseRequest } from "../request.ts";
 import type { Controller } from "../subagent/acceptance.ts";
 import { assign } from "../subagent/assign.ts";
 import { close } from "../subagent/close.ts";
 import { list } from "../subagent/list.ts";
+import { notController } from "../subagent/parent.ts";
 import { steer } from "../subagent/steer.ts";
 import { subagent } from "../subagent/tools.ts";
 import { keys } from "../store/keys.ts";
@@ -40,26 +42,23 @@ export function workerFace(execution: Execution): Worker {
       runId,
       sessionId: request.sessionId,
       allowed: engine.agents.find(request.agent)?.subagents ?? [],
-      requestId: idFrom(`${request.requestId}/${child?.key ?? ""}`),
-      journal: (step, accepted) => {
-        if (child === undefined) return;
-        const { requestId, runId: childRunId, task } = accepted;
-        const entry: AssignEntry = { kind: "assign", agent: child.whose, task, requestId, runId: childRunId };
-        step.put(keys.journal(request.requestId, child.key), entry);
-        step.after(() => execution.journal.set(child.key, entry));
-      },
+      ...(child && { call: callOf(child) }),
+    },
+  });
+
+  const callOf = ({ key, whose }: { key: string; whose: string }) => ({
+    requestId: idFrom(`${request.requestId}/${key}`),
+    journal: (step: Step, { requestId, runId: childRunId, task }: RequestRecord) => {
+      const entry: AssignEntry = { kind: "assign", agent: whose, task, requestId, runId: childRunId };
+      step.put(keys.journal(request.requestId, key), entry);
+      step.after(() => execution.journal.set(key, entry));
     },
   });
 
   /** Refuses what only a worker with subagents may do. */
   const assertDelegates = (operation: string): void => {
     if ((engine.agents.find(request.agent)?.subagents?.length ?? 0) > 0 && request.parentRunId === undefined) return;
-    throw invalidRequest(
-      "controller",
-      "controller",
-      `"${request.label}" has no workers of its own, so it cannot ${operation}`,
-      "do the work in this worker, or list subagents in its definition",
-    );
+    throw notController(request.label, operation);
   };
 
   /** Opens the question under its key, waiting while what speaks against it passes by itself. */
@@ -149,7 +148,7 @@ export function workerFace(execution: Execution): Worker {
     cwd: request.cwd,
     files: request.files,
     extras: {},
-    history: [],
+    history: execution.history,
     get signal() {
       return execution.signal;
     },
@@ -189,13 +188,10 @@ export function workerFace(execution: Execution): Worker {
       await execution.gate();
       assertDelegates("assign");
       const { name, onQuestion, ...rest } = given;
-      const { agent, label, task } = rest as { agent?: string; label?: string; task: string };
-      // A live worker is told apart by its label: which agent it has is its own.
-      const whose = agent ?? `label ${label}`;
-      const wanted: Wanted = { kind: "assign", name, base: `assign:${whose}`, agent: whose, text: task };
+      const wanted = assignOf(rest, name);
       const claim = await execution.claim(wanted);
       if (claim.type === "new") {
-        await unasked(() => assign(engine, controller({ key: claim.key, whose }), rest));
+        await unasked(() => assign(engine, controller({ key: claim.key, whose: wanted.agent }), rest));
       }
       return execution.children.handle(claim.key, execution.journal.get(claim.key) as AssignEntry, onQuestion);
     },
@@ -222,19 +218,13 @@ export function workerFace(execution: Execution): Worker {
       } catch (error) {
         return { ok: false, error: (error as HerdError).toJSON() };
       }
-      const given = input as { action?: unknown; agent?: unknown; task?: unknown } | undefined;
-      if (given?.action === "assign" && typeof given.agent === "string" && typeof given.task === "string") {
-        const wanted: Wanted = {
-          kind: "assign",
-          name: undefined,
-          base: `assign:${given.agent}`,
-          agent: given.agent,
-          text: given.task,
-        };
+      const given = (input ?? {}) as Record<string, unknown>;
+      if (given["action"] === "assign" && typeof given["task"] === "string") {
+        const wanted = assignOf(given as { task: string }, undefined);
         const claim = await execution.claim(wanted);
         if (claim.type === "recorded") return accepted(execution, claim.entry as AssignEntry);
         return execution.during("running", () =>
-          subagent(engine, controller({ key: claim.key, whose: wanted.agent as string }), input),
+          subagent(engine, controller({ key: claim.key, whose: wanted.agent }), input),
         );
       }
       return execution.during("running", () => subagent(engine, controller(), input));
@@ -282,6 +272,15 @@ export function workerFace(execution: Execution): Worker {
       rule.nextAction,
     );
   }
+}
+
+/** How an assignment is told apart in the journal: by agent, session or label, whichever names its worker. */
+function assignOf(
+  { agent, session, label, task }: { agent?: string; session?: string; label?: string; task: string },
+  name: string | undefined,
+): Wanted & { agent: string } {
+  const whose = agent ?? (session === undefined ? `label ${label}` : `session ${session}`);
+  return { kind: "assign", name, base: `assign:${whose}`, agent: whose, text: task };
 }
 
 function accepted({ engine }: Execution, { requestId }: AssignEntry): object {

@@ -1,5 +1,6 @@
-import type { Json, Outcome, ResultError, Usage } from "../../machines/vocabulary.ts";
+import type { Json, Outcome, Usage } from "../../machines/vocabulary.ts";
 import { boundedOutcome } from "../deliveries/outcome.ts";
+import { recordUnpersisted } from "../deliveries/unpersisted.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError, messageOf } from "../errors.ts";
 import type { OrderRecord } from "../kernel/records.ts";
@@ -57,33 +58,9 @@ export async function settle(execution: Execution, outcome: Outcome): Promise<bo
     );
   } catch (error) {
     if (!(error instanceof HerdError) || error.reason !== "undone") throw error;
-    await recordUnpersisted(execution, outcome, error);
+    await recordUnpersisted(engine, { treeId, runId, outcome, cause: error });
     return false;
   }
-}
-
-/** The store takes other rows but not this result: the worker keeps the evidence until its owner closes it. */
-async function recordUnpersisted({ engine, treeId, runId, request }: Execution, outcome: Outcome, cause: HerdError) {
-  const error: ResultError = {
-    code: "write_failure",
-    message: `The result could not be stored: ${messageOf(cause.cause ?? cause)}`,
-    requestId: request.requestId,
-    originalStatus: outcome.status,
-    attempts: engine.options.reopen.attempts,
-    failedAt: new Date(engine.kernel.now()).toISOString(),
-    retrySafe: false,
-    cleanupSafe: true,
-    nextAction: "make sure that the disk takes writes, then close the worker and assign the task again",
-  };
-  await engine.kernel.run(
-    treeId,
-    (step) => {
-      if (step.worker(runId) === undefined) return;
-      step.send(runId, { type: "result.unpersisted", error });
-      step.del(keys.order(runId, "run"));
-    },
-    { operation: "settle" },
-  );
 }
 
 /** Ends a run that ended the process again and again without getting any further. */
@@ -98,10 +75,6 @@ export async function settleLost(engine: Engine, order: OrderRecord, restarts: n
       if (worker.state === "settling.queued") step.send(order.runId, { type: "launch.accepted", at: step.now });
       if (worker.state === "blocked.onBackend") step.send(order.runId, { type: "turn.started", at: step.now });
       step.send(order.runId, { type: "settled", outcome, at: step.now });
-      const { label, assignment } = worker.context;
-      step.after(() =>
-        engine.events.emit("lost", { runId: order.runId, label, requestId: assignment?.requestId ?? "", message }),
-      );
     },
     { operation: "settle" },
   );

@@ -1,7 +1,14 @@
 import type { Evidence, Json, Usage } from "../../machines/vocabulary.ts";
 import type { Question, ReplyReceipt } from "../asks/question.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
-import type { AskOwnerAnswer, AssignRequest, Listing, SteerReceipt, ToolRefusal } from "../subagent/shapes.ts";
+import type {
+  AskOwnerAnswer,
+  AssignRequest,
+  CloseReceipt,
+  Listing,
+  SteerReceipt,
+  ToolRefusal,
+} from "../subagent/shapes.ts";
 
 /** What a worker asks its owner. */
 export interface AskOwnerRequest {
@@ -62,7 +69,7 @@ export interface Worker {
   reply(
     request: ({ askId: string } | { label: string }) & { message: Json; files?: string[]; id?: string },
   ): Promise<ReplyReceipt>;
-  close(request: { label: string }): Promise<{ label: string; cleanupError?: string }>;
+  close(request: { label: string }): Promise<CloseReceipt>;
   /** Where the worker works: the owner's, or its parent's, directory. The engine never changes the process's. */
   readonly cwd: string;
   /** The evidence given with the task. */

@@ -28,6 +28,8 @@ export interface RequestRecord {
   files: Evidence[];
   cwd: string;
   sessionId: string;
+  /** Set when its session holds more than this assignment. */
+  continues?: true;
   metadata?: Json;
   deadlineMs?: number;
   /** The row of the owner's own id for it. */
@@ -90,10 +92,10 @@ export interface SteerRecord {
   at: number;
 }
 
-/** What a backend still has to do. */
+/** What a backend still has to do, or that a run's process has to be looked after (`watch`). */
 export interface OrderRecord {
   orderId: string;
-  kind: "run" | "steer" | "stop";
+  kind: "run" | "start" | "task" | "resume" | "answer" | "steer" | "deliver" | "stop" | "watch";
   tree: string;
   path: string;
   runId: string;
@@ -101,9 +103,36 @@ export interface OrderRecord {
   backend?: string;
   label?: string;
   requestId?: string;
+  /** Of orders that may be given again under the same name: which one it is. */
+  number?: string;
   answerOf?: string;
   message?: string;
   files?: Evidence[];
+  /** Of `deliver`: the delivery to the worker, which is a parent. */
+  delivery?: DeliveryRecord;
+  /** Of `stop`: why the process is not proven gone, or what could not be tidied up after it. */
+  error?: string;
+}
+
+/** How a worker in a process was launched: what every start of its process needs. Goes with the worker. */
+export interface LaunchRecord {
+  runId: string;
+  tree: string;
+  /** The accepted form of the saved session that it continues or forks. */
+  session?: { continues: string } | { forks: string };
+  policy?: Json;
+  /** Until its backend has accepted the task: what is stored then, and how long that may take. */
+  pending?: PendingLaunch;
+}
+
+/** A launch on its way. Nothing of it counts as accepted. */
+export interface PendingLaunch {
+  request: RequestRecord;
+  /** Tells a repetition under the caller's id from another request. */
+  hash: string;
+  /** UTC milliseconds when the child's budget is used up, and the budget. */
+  dueAt: number;
+  timeoutMs: number;
 }
 
 /** Which worker holds a label. */
@@ -113,10 +142,19 @@ export interface LabelRecord {
   runId: string;
 }
 
+/** Which run has a saved session. `file` is the path that it claimed besides the id. */
+export interface LeaseRecord extends LabelRecord {
+  file?: string;
+}
+
 /** What an owner asked for under an id of its own. `hash` tells a repetition from a reuse. */
 export interface CallerIdRecord {
   hash: string;
   requestId: string;
   /** Of a reply: the question that it answered. */
   askId?: string;
+  /** The launch is on its way under this run; the answer is not known yet. */
+  launching?: string;
+  /** The launch failed: what every repetition hears. */
+  failure?: Record<string, Json>;
 }

@@ -1,9 +1,19 @@
-import { mkdir, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
+import { mkdir, realpath, rename, rm, writeFile } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { FUNCTIONS } from "../backend.ts";
 import { messageOf } from "../errors.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { AskRecord, OutcomeRecord, RequestRecord, SteerRecord } from "../kernel/records.ts";
+import type { Step } from "../kernel/step.ts";
 import { asksOf, keys, prefixed } from "../store/keys.ts";
+import type { SavedSession } from "./reference.ts";
+
+/** A part of a session, in the order of the parts: an assignment, or the lines that a fork began with. */
+interface SessionRow {
+  requestId?: string;
+  lines?: object[];
+}
 
 /**
  * Session files trail the work by a while and are written a few at a time: making a file costs the disk as much as a
@@ -38,6 +48,11 @@ export class SessionFiles {
     return this.#folder === undefined ? undefined : join(this.#folder, `${sessionId}.jsonl`);
   }
 
+  /** The same for a worker: only functions have their files here. */
+  pathFor({ backend, sessionId }: { backend: string; sessionId: string }): string | undefined {
+    return backend === FUNCTIONS ? this.pathOf(sessionId) : undefined;
+  }
+
   /** The assignment has news that belong into its session file. */
   mark(requestId: string): void {
     if (this.#folder === undefined) return;
@@ -45,10 +60,19 @@ export class SessionFiles {
     this.#writing ??= this.#drain().finally(() => (this.#writing = undefined));
   }
 
-  /** The assignment is pruned: its file goes too. */
-  async remove(sessionId: string): Promise<void> {
+  /** An assignment is pruned: its session's file goes with the last one. @returns the rows that go with it. */
+  async pruned(request: RequestRecord): Promise<string[]> {
+    const { sessionId, requestId } = request;
+    const rows = await this.#kernel.store.range(prefixed(keys.session(sessionId, "")));
+    const rest = rows.filter(([, text]) => {
+      const row = JSON.parse(text) as SessionRow;
+      return row.requestId !== undefined && row.requestId !== requestId;
+    });
+    const gone =
+      rest.length > 0 ? rows.filter(([, text]) => (JSON.parse(text) as SessionRow).requestId === requestId) : rows;
     const path = this.pathOf(sessionId);
-    if (path !== undefined) await rm(path, { force: true });
+    if (rest.length === 0 && path !== undefined && request.backend === FUNCTIONS) await rm(path, { force: true });
+    return gone.map(([key]) => key);
   }
 
   /** Writes what is outstanding, for at most so many milliseconds; what is left is made again when it is needed. */
@@ -64,7 +88,8 @@ export class SessionFiles {
       if (this.#until !== undefined && performance.now() >= this.#until) return this.#dirty.clear();
       const [requestId] = this.#dirty as Iterable<string> as [string];
       this.#dirty.delete(requestId);
-      await this.#write(requestId);
+      const sessionId = this.#request(requestId)?.sessionId;
+      if (sessionId !== undefined) await this.#write(sessionId);
     }
   }
 
@@ -77,12 +102,66 @@ export class SessionFiles {
     this.#hurry = undefined;
   }
 
-  async #write(requestId: string): Promise<void> {
-    const request = this.#kernel.committed<RequestRecord>(keys.request(requestId));
-    const path = request && this.pathOf(request.sessionId);
-    if (request === undefined || path === undefined) return;
+  /** The session of this id if the store has it. */
+  async stored(sessionId: string): Promise<SavedSession | undefined> {
+    const first = (await this.#rows(sessionId)).find(({ requestId }) => requestId !== undefined);
+    const request = this.#request(first?.requestId);
+    if (request === undefined || request.backend !== FUNCTIONS) return undefined;
+    const path = await this.#ensure(sessionId);
+    return { id: sessionId, path, cwd: request.cwd, agent: request.agent, stored: true };
+  }
+
+  /** Writes the file of a stored session, if this is where it belongs and it is missing. */
+  async ensureAt(path: string): Promise<void> {
+    if (this.#folder === undefined || dirname(path) !== resolve(this.#folder)) return;
+    if (!existsSync(path)) await this.#write(basename(path, ".jsonl"));
+  }
+
+  /** The lines of a stored session, oldest first, without its header. */
+  async lines(sessionId: string): Promise<object[]> {
+    return (await this.#content(sessionId)).slice(1);
+  }
+
+  /** What a run that continues or forks a session begins with: every line before its own task. */
+  async historyOf({ sessionId, requestId }: RequestRecord): Promise<object[]> {
+    const lines: object[] = [];
+    for (const row of await this.#rows(sessionId)) {
+      if (row.requestId === requestId) break;
+      lines.push(...(row.lines ?? (await this.#linesOf(this.#request(row.requestId)))));
+    }
+    return lines;
+  }
+
+  /** The runs that had this session, the first and the last: nothing else can be alive with it. */
+  async runsOf(sessionId: string): Promise<RequestRecord[]> {
+    const requests = (await this.#rows(sessionId)).flatMap(({ requestId }) => this.#request(requestId) ?? []);
+    return [...new Map([requests[0], requests.at(-1)].flatMap((it) => (it ? [[it.runId, it]] : []))).values()];
+  }
+
+  /** In the batch that accepts a task: it belongs to this session from now on. */
+  accepted(step: Step, { sessionId, requestId }: RequestRecord, number: string): void {
+    step.put(keys.session(sessionId, number), { requestId } satisfies SessionRow);
+    step.after(() => this.mark(requestId));
+  }
+
+  /** In the batch that accepts a fork: what it begins with. */
+  copied(step: Step, sessionId: string, number: string, lines: readonly object[]): void {
+    step.put(keys.session(sessionId, number), { lines: [...lines] } satisfies SessionRow);
+  }
+
+  async #ensure(sessionId: string): Promise<string | undefined> {
+    const path = this.pathOf(sessionId);
+    if (path === undefined) return undefined;
+    if (!existsSync(path)) await this.#write(sessionId);
+    return existsSync(path) ? realpath(path) : path;
+  }
+
+  async #write(sessionId: string): Promise<void> {
+    const path = this.pathOf(sessionId);
+    if (path === undefined) return;
     try {
-      const lines = await this.#linesOf(request);
+      const lines = await this.#content(sessionId);
+      if (lines.length === 0) return;
       this.#made ??= mkdir(this.#folder as string, { recursive: true, mode: 0o700 });
       await this.#made;
       await writeFile(`${path}.new`, lines.map((line) => `${JSON.stringify(line)}\n`).join(""), { mode: 0o600 });
@@ -96,14 +175,34 @@ export class SessionFiles {
     }
   }
 
-  async #linesOf(request: RequestRecord): Promise<object[]> {
-    const { sessionId, agent, cwd, requestId, task, files, acceptedAt } = request;
-    const at = (time: number) => new Date(time).toISOString();
+  /** The whole file: who it was, then what every assignment of the session came to. */
+  async #content(sessionId: string): Promise<object[]> {
+    const rows = await this.#rows(sessionId);
+    const first = this.#request(rows.find(({ requestId }) => requestId !== undefined)?.requestId);
+    if (first === undefined || first.backend !== FUNCTIONS) return [];
+    const { agent, cwd, acceptedAt } = first;
     const lines: object[] = [
-      { type: "session", id: sessionId, cwd, timestamp: at(acceptedAt) },
+      { type: "session", id: sessionId, cwd, timestamp: new Date(acceptedAt).toISOString() },
       { type: "managed", agentDefinition: agent },
-      { type: "task", requestId, text: task, files, timestamp: at(acceptedAt) },
     ];
+    for (const row of rows) lines.push(...(row.lines ?? (await this.#linesOf(this.#request(row.requestId)))));
+    return lines;
+  }
+
+  async #rows(sessionId: string): Promise<SessionRow[]> {
+    const rows = await this.#kernel.store.range(prefixed(keys.session(sessionId, "")));
+    return rows.map(([, text]) => JSON.parse(text) as SessionRow);
+  }
+
+  #request(requestId: string | undefined): RequestRecord | undefined {
+    return requestId === undefined ? undefined : this.#kernel.committed<RequestRecord>(keys.request(requestId));
+  }
+
+  async #linesOf(request: RequestRecord | undefined): Promise<object[]> {
+    if (request === undefined) return [];
+    const { requestId, task, files, acceptedAt } = request;
+    const at = (time: number) => new Date(time).toISOString();
+    const lines: object[] = [{ type: "task", requestId, text: task, files, timestamp: at(acceptedAt) }];
     for (const [, text] of await this.#kernel.store.range(asksOf(requestId))) {
       const { askId, question, askedAt, answer, files: evidence } = JSON.parse(text) as AskRecord;
       lines.push({ type: "question", askId, text: question, files: evidence, timestamp: at(askedAt) });

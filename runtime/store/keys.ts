@@ -15,6 +15,9 @@ import { createHash } from "node:crypto";
  * | steer | `v!requestId!number` | what the owner said while the worker was at work |
  * | delivery | `d!owner!number` | an ask or a result that its owner has not acknowledged |
  * | order | `o!runId!orderId` | what a backend still has to do |
+ * | launch | `w!runId` | how a worker in a process was launched, or is being |
+ * | session | `n!sessionId!number` | an assignment of a session, or what a fork began with |
+ * | lease | `x!session` | which run has a saved session, by its id or its path |
  * | label | `l!workspace!label` | which worker holds the label |
  * | caller id | `i!owner!id` | what an owner asked for under an id of its own |
  * | deadline | `e!requestId` | an assignment's clock |
@@ -31,6 +34,9 @@ export const keys = {
   steer: (requestId: string, number: string) => `v!${requestId}!${number}`,
   delivery: (owner: string, number: string) => `d!${owner}!${number}`,
   order: (runId: string, orderId: string) => `o!${runId}!${orderId}`,
+  launch: (runId: string) => `w!${runId}`,
+  session: (sessionId: string, number: string) => `n!${sessionId}!${number}`,
+  lease: (kind: "id" | "path", session: string) => `x!${kind}:${hashed(session)}`,
   label: (workspace: string, label: string) => `l!${hashed(workspace)}!${label}`,
   callerId: (owner: string, id: string) => `i!${owner}!${hashed(id)}`,
   deadline: (requestId: string) => `e!${requestId}`,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Engine } from "../engine.ts";
-import { invalidRequest } from "../errors.ts";
+import { HerdError, invalidRequest } from "../errors.ts";
 import type { CallerIdRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import { hashed, keys } from "../store/keys.ts";
@@ -32,8 +32,8 @@ export interface Controller {
     runId: string;
     sessionId: string;
     allowed: readonly string[];
-    requestId: string;
-    journal(step: Step, request: RequestRecord): void;
+    /** Of a function: the id that this call always has, and the journal entry that belongs into the batch. */
+    call?: { requestId: string; journal(step: Step, request: RequestRecord): void };
   };
 }
 
@@ -55,10 +55,22 @@ export function callerIdOf(by: Controller, id: string | undefined, request: read
   return { idKey: keys.callerId(by.parent?.runId ?? by.treeId, id), hash: hashed(JSON.stringify(request)) };
 }
 
-/** The assignment that an id stands for already. @throws HerdError `id_reused` when it stands for another request. */
-export function repeated(engine: Engine, used: CallerIdRecord, hash: string, id: string): RequestRecord {
-  const request = used.hash === hash ? engine.request(used.requestId) : undefined;
-  if (request) return request;
+/**
+ * The assignment that an id stands for already; with `launching` it is on its way under that run.
+ * @throws HerdError `id_reused` when the id stands for another request; what its launch failed with.
+ */
+export function repeated(
+  engine: Engine,
+  used: CallerIdRecord,
+  hash: string,
+  id: string,
+): RequestRecord | { launching: string } {
+  if (used.hash === hash) {
+    if (used.failure) throw HerdError.from(used.failure);
+    if (used.launching !== undefined) return { launching: used.launching };
+    const request = engine.request(used.requestId);
+    if (request) return request;
+  }
   throw invalidRequest(
     "assign",
     "id_reused",

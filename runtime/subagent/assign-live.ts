@@ -55,7 +55,8 @@ function attempt(
   const { label, task, metadata, deadlineMs } = fields;
   const { idKey, hash } = callerIdOf(by, fields.id, [label, task, fields.files ?? []]);
   const used = idKey === undefined ? undefined : step.read<CallerIdRecord>(idKey);
-  if (used) return repeated(engine, used, hash, fields.id as string);
+  const before = used && repeated(engine, used, hash, fields.id as string);
+  if (before && "requestId" in before) return before;
   const target = findWorker(step.tree, by, label, "assign");
   const rule = whyNot(rules.assign, target);
   if (rule) {
@@ -66,7 +67,7 @@ function attempt(
     return { refusal: notReady(target), news: news && (() => news) };
   }
   const { context, path } = target;
-  const requestId = by.parent?.requestId ?? newId();
+  const requestId = by.parent?.call?.requestId ?? newId();
   const record: RequestRecord = {
     requestId,
     runId: context.runId,
@@ -85,12 +86,14 @@ function attempt(
     ...(metadata !== undefined && { metadata: metadata as Json }),
     ...(deadlineMs !== undefined && { deadlineMs }),
     ...(idKey !== undefined && { callerKey: idKey }),
+    continues: true,
     acceptedAt: step.now,
   };
   step.put(keys.request(requestId), record);
+  engine.sessions.accepted(step, record, engine.newNumber());
   if (idKey !== undefined) step.put(idKey, { hash, requestId } satisfies CallerIdRecord);
   if (deadlineMs !== undefined) startDeadline(step, requestId, context.runId, step.now + deadlineMs);
-  by.parent?.journal(step, record);
+  by.parent?.call?.journal(step, record);
   step.send(context.runId, {
     type: "assign",
     assignment: {
@@ -100,7 +103,6 @@ function attempt(
       deadline: deadlineMs !== undefined,
     },
   });
-  step.after(() => engine.sessions.mark(requestId));
   return record;
 }
 

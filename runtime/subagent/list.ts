@@ -1,4 +1,4 @@
-import { activeRequest, isSteerable, publicState } from "../../machines/projection.ts";
+import { activeRequest, isSteerable, shownState } from "../../machines/projection.ts";
 import type { WorkerContext } from "../../machines/vocabulary.ts";
 import { paneIdOf } from "../backend.ts";
 import { withoutUndefined } from "../errors.ts";
@@ -7,9 +7,14 @@ import type { AskRecord } from "../kernel/records.ts";
 import { parentPath, runIdOf, type Tree } from "../kernel/tree.ts";
 import { keys } from "../store/keys.ts";
 import type { AgentRow, Listing, WorkerRow } from "./shapes.ts";
+import { isOrphan } from "./target.ts";
 
 /** Working without a sign of life for this long is shown as stale. Source: specification of the stale advisory. */
 const STALE_MS = 600_000;
+const LOST =
+  "Its process is gone, and without an assignment it is not started again. Close it, then assign its session.";
+/** Workers whose records cannot be believed, at most. */
+const UNKNOWN_ROWS = 64;
 
 /**
  * What an owner sees: the root its whole tree, a parent worker its own children. Shows only what is on disk and
@@ -34,7 +39,7 @@ function listingOf(engine: Engine, tree: Tree, path: string, workspace: string):
     workers.push(rowOf(engine, tree, resting.path, "settling.undelivered", resting.context));
   }
   if (path === "") {
-    for (const row of tree.unknown.slice(0, 64)) {
+    for (const row of tree.unknown.slice(0, UNKNOWN_ROWS)) {
       workers.push({
         label: row.label ?? runIdOf(row.path),
         state: "unknown",
@@ -45,7 +50,12 @@ function listingOf(engine: Engine, tree: Tree, path: string, workspace: string):
       });
     }
   }
-  return { workers, agentDefinitions: roster(engine, tree, path) };
+  const cleanupErrors = path === "" ? engine.backends.stops.errorsIn(tree.id) : {};
+  return {
+    workers,
+    agentDefinitions: roster(engine, tree, path),
+    ...(Object.keys(cleanupErrors).length > 0 && { cleanupErrors }),
+  };
 }
 
 function visible(worker: string, viewer: string): boolean {
@@ -57,7 +67,8 @@ function rowOf(engine: Engine, tree: Tree, path: string, state: string, context:
   const ask = context.ask ? engine.kernel.read<AskRecord>(keys.ask(context.ask.askId)) : undefined;
   const lastActivityAt = engine.lastActivityAt(context);
   const inactiveMs = engine.kernel.now() - lastActivityAt;
-  const top = publicState(state);
+  const top = shownState(state, context);
+  const { place } = context;
   const request = activeRequest(state, context);
   const stale = top === "working" && request !== undefined && inactiveMs >= STALE_MS;
   return withoutUndefined({
@@ -66,17 +77,26 @@ function rowOf(engine: Engine, tree: Tree, path: string, state: string, context:
     steerable: isSteerable(state, context),
     agentDefinition: context.agent,
     workspaceId: context.workspace,
-    paneId: paneIdOf(context),
+    paneId: paneIdOf(context, place),
+    tabId: place?.tabId,
+    tabLabel: place?.tabLabel,
+    model: place?.model,
+    thinking: place?.thinking,
     cwd: context.cwd,
     piSessionId: context.sessionId,
+    piSessionPath: place?.sessionPath ?? engine.sessions.pathFor(context),
     ownerSessionId: context.ownerSessionId,
     activeRequestId: request,
     lastActivityAt: new Date(lastActivityAt).toISOString(),
     ...(stale && { stale: true as const, inactiveMs }),
     parentLabel: parent === "" ? undefined : tree.worker(runIdOf(parent))?.context.label,
-    cleanupError: engine.deliveries.errorOf(engine.ownerKey(tree, path), context.runId),
+    orphan: isOrphan(tree, path) ? (true as const) : undefined,
+    cleanupError:
+      engine.backends.stops.errorOf(context.runId) ??
+      engine.deliveries.errorOf(engine.ownerKey(tree, path), context.runId),
     resultError: context.resultError ?? undefined,
-    diagnostic: context.diagnostic ?? undefined,
+    diagnostic:
+      context.unproven ?? (context.lost && top === "unknown" ? LOST : undefined) ?? context.diagnostic ?? undefined,
     queued: state === "settling.queued" ? true : undefined,
     question: ask && !ask.answer ? { askId: ask.askId, question: ask.question } : undefined,
   }) as WorkerRow;

@@ -23,6 +23,20 @@ export type AssignRequest<Agent extends string> = StartOptions &
         cwd?: string;
         /** Keep the worker available after its result was delivered. */
         reusable?: boolean;
+        /** The exact path or full id of a saved session; the worker begins with a copy of it. */
+        fork?: string;
+        /** The whole budget of the start in milliseconds, 5,001 to 300,000. A function needs none. */
+        timeoutMs?: number;
+      }
+    | {
+        /** The exact path or full id of a saved session, which goes on. */
+        session: string;
+        task: string;
+        /** The name of a new run; of the session's live worker the label that it must have. */
+        label?: string;
+        /** Must be where the session worked. */
+        cwd?: string;
+        reusable?: boolean;
         timeoutMs?: number;
       }
     | {
@@ -41,8 +55,14 @@ export interface WorkerRow {
   agentDefinition: string;
   workspaceId?: string;
   paneId?: string;
+  tabId?: string;
+  tabLabel?: string;
+  /** Best available, where the backend reports it. */
+  model?: string;
+  thinking?: string;
   cwd?: string;
   piSessionId?: string;
+  piSessionPath?: string;
   ownerSessionId?: string;
   activeRequestId?: string;
   /** ISO 8601, UTC. */
@@ -50,6 +70,8 @@ export interface WorkerRow {
   stale?: true;
   inactiveMs?: number;
   parentLabel?: string;
+  /** Its parent is proven gone; the root may close it. */
+  orphan?: true;
   cleanupError?: string;
   resultError?: object;
   recoveryOnly?: true;
@@ -68,6 +90,8 @@ export interface AgentRow {
 export interface Listing {
   workers: WorkerRow[];
   agentDefinitions: AgentRow[];
+  /** What could not be tidied up after workers, by label; it is tried again. */
+  cleanupErrors?: Record<string, string>;
 }
 
 /** The model-facing answer of `ask_owner` when the owner replied. */
@@ -89,4 +113,11 @@ export interface SteerReceipt {
   requestId: string;
   sessionId: string;
   assignmentRequestId: string;
+}
+
+/** What a close came to. */
+export interface CloseReceipt {
+  label: string;
+  /** The worker is gone, but something of it could not be tidied up; that is tried again. */
+  cleanupError?: string;
 }

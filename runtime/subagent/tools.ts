@@ -114,19 +114,27 @@ async function carryOut(engine: Engine, by: Controller, variant: Variant, fields
   const label = fields["label"] as string;
   switch (variant) {
     case "list": {
-      const { workers, agentDefinitions } = await list(engine, by);
-      return { ok: true, workers: workers.map(seedRow), agent_definitions: agentDefinitions };
+      const { workers, agentDefinitions, cleanupErrors } = await list(engine, by);
+      return withoutUndefined({
+        ok: true,
+        workers: workers.map(seedRow),
+        agent_definitions: agentDefinitions,
+        cleanup_errors: cleanupErrors,
+      });
     }
     case "fresh": {
-      if (fields["fork"] !== undefined) throw notYet("assign", "fork");
-      const { agent, task, cwd, timeoutMs, files, reusable } = fields;
-      return accepted(
-        await assign(engine, by, withoutUndefined({ agent, task, label, cwd, timeoutMs, files, reusable })),
-      );
+      const { agent, task, cwd, timeoutMs, files, reusable, fork } = fields;
+      const request = withoutUndefined({ agent, task, label, cwd, timeoutMs, files, reusable, fork });
+      return accepted(engine, await assign(engine, by, request));
+    }
+    case "historical": {
+      const { session, task, cwd, timeoutMs, files, reusable } = fields;
+      const request = withoutUndefined({ session, task, label, cwd, timeoutMs, files, reusable });
+      return accepted(engine, await assign(engine, by, request));
     }
     case "live": {
       const { task, files } = fields;
-      return accepted(await assign(engine, by, withoutUndefined({ label, task, files })));
+      return accepted(engine, await assign(engine, by, withoutUndefined({ label, task, files })));
     }
     case "reply": {
       const receipt = await reply(engine, {
@@ -151,8 +159,8 @@ async function carryOut(engine: Engine, by: Controller, variant: Variant, fields
       };
     }
     case "close": {
-      await close(engine, { ...by, label, operation: "close" });
-      return { ok: true, action: "close", label };
+      const { cleanupError } = await close(engine, { ...by, label, operation: "close" });
+      return withoutUndefined({ ok: true, action: "close", label, cleanup_error: cleanupError });
     }
     case "steer": {
       const { message, files } = fields;
@@ -166,29 +174,19 @@ async function carryOut(engine: Engine, by: Controller, variant: Variant, fields
         assignment_request_id: receipt.assignmentRequestId,
       };
     }
-    case "historical":
-      throw notYet("assign", "assigning to a saved session");
   }
 }
 
-function accepted({ label, backend, runId, sessionId, requestId }: RequestRecord): object {
+function accepted(engine: Engine, { label, backend, runId, tree, sessionId, requestId }: RequestRecord): object {
+  const place = engine.kernel.loaded(tree)?.worker(runId)?.context.place;
   return {
     ok: true,
     action: "assign",
     label,
-    pane_id: paneIdOf({ backend, runId }),
+    pane_id: paneIdOf({ backend, runId }, place),
     session_id: sessionId,
     request_id: requestId,
   };
-}
-
-function notYet(operation: string, what: string): HerdError {
-  return invalidRequest(
-    operation,
-    "unsupported",
-    `This version of pi-herd does not support ${what}`,
-    "assign a fresh worker with agent and task",
-  );
 }
 
 /** Checks in the fixed order of the specification; nothing is looked up before it ends. */
@@ -278,8 +276,13 @@ function seedRow(row: WorkerRow): object {
     managed: true,
     workspace_id: row.workspaceId,
     pane_id: row.paneId,
+    tab_id: row.tabId,
+    tab_label: row.tabLabel,
     cwd: row.cwd,
     pi_session_id: row.piSessionId,
+    pi_session_path: row.piSessionPath,
+    model: row.model,
+    thinking: row.thinking,
     owner_session_id: row.ownerSessionId,
     agent_definition: row.agentDefinition || undefined,
     active_request_id: row.activeRequestId,
@@ -287,6 +290,7 @@ function seedRow(row: WorkerRow): object {
     stale: row.stale,
     inactive_ms: row.inactiveMs,
     parent_label: row.parentLabel,
+    orphan: row.orphan,
     cleanup_error: row.cleanupError,
     result_error: row.resultError,
     recovery_only: row.recoveryOnly,

@@ -22,9 +22,16 @@ export class TestClock implements Clock {
     return this.#sleepers.length;
   }
 
-  pause(ms: number): Promise<void> {
-    if (ms <= 0) return Promise.resolve();
-    return new Promise((wake) => this.#sleepers.push({ until: this.#now + ms, wake }));
+  pause(ms: number, signal?: AbortSignal): Promise<void> {
+    if (ms <= 0 || signal?.aborted) return Promise.resolve();
+    return new Promise((wake) => {
+      const sleeper = { until: this.#now + ms, wake };
+      this.#sleepers.push(sleeper);
+      signal?.addEventListener("abort", () => {
+        this.#sleepers = this.#sleepers.filter((other) => other !== sleeper);
+        wake();
+      });
+    });
   }
 
   /** Moves the time, forwards or backwards, and wakes whose pause is over. */

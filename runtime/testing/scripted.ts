@@ -1,5 +1,6 @@
 import type { Outcome } from "../../machines/vocabulary.ts";
-import type { Backend, BackendEvent, BackendHost, Identity, Order } from "../backend.ts";
+import type { Backend, BackendEvent, BackendHost, Identity, Order, StartFailure } from "../backend.ts";
+import type { Place } from "../../machines/vocabulary.ts";
 
 export const SCRIPTED = "scripted";
 
@@ -19,6 +20,28 @@ export class ScriptedRun {
     this.label = order.label;
     this.#script = script;
     this.#host = host;
+  }
+
+  /** The worker has accepted its task. Done by itself unless the script says otherwise. */
+  accept(place?: Place): Promise<boolean> {
+    return this.#report({ type: "accepted", ...(place && { place }) });
+  }
+
+  /** The start came to nothing. */
+  failStart(failure: StartFailure): Promise<boolean> {
+    return this.#report({ type: "start.failed", ...failure });
+  }
+
+  /** The process says for which session it speaks. */
+  identify(sessionId: string, place?: Place): Promise<boolean> {
+    return this.#report({ type: "identity", sessionId, ...(place && { place }) });
+  }
+
+  /** The newest order of a kind. */
+  order<Kind extends Order["kind"]>(kind: Kind): Extract<Order, { kind: Kind }> {
+    const found = this.orders.findLast((order) => order.kind === kind);
+    if (found === undefined) throw new Error(`no ${kind} was ordered yet`);
+    return found as Extract<Order, { kind: Kind }>;
   }
 
   /** A turn of the model begins. */
@@ -48,6 +71,16 @@ export class ScriptedRun {
     );
   }
 
+  /** The model calls `subagent`. */
+  subagent(request: unknown): Promise<any> {
+    return this.#host().subagent(this.runId, request);
+  }
+
+  /** What was handed over stands in the worker's session: the newest delivery, or the one of an order. */
+  take(orderId = this.order("deliver").orderId): Promise<boolean> {
+    return this.#report({ type: "delivered", orderId });
+  }
+
   /** The work is over, with a text or with an error. */
   settle(end: string | { code: string; message: string }): Promise<boolean> {
     const outcome: Outcome =
@@ -61,10 +94,21 @@ export class ScriptedRun {
     return this.#report({ type: "delivered", orderId });
   }
 
-  /** Whatever executes it is proven gone. */
-  exit(): Promise<boolean> {
+  /** Told to stop, it is proven gone. */
+  exit(cleanupError?: string): Promise<boolean> {
     this.#script.identities.set(this.runId, "absent");
-    return this.#report({ type: "gone" });
+    return this.#report({ type: "gone", ...(cleanupError !== undefined && { cleanupError }) });
+  }
+
+  /** Its process ends although nobody told it to. */
+  die(): Promise<boolean> {
+    this.#script.identities.set(this.runId, "absent");
+    return this.#report({ type: "exited" });
+  }
+
+  /** It could not be stopped. */
+  failStop(message: string): Promise<boolean> {
+    return this.#report({ type: "stop.failed", message });
   }
 
   /** The same event once more, as a backend does that lost track of what it sent. */
@@ -97,6 +141,11 @@ export class ScriptedAgent {
   readonly identities = new Map<string, Identity>();
   /** `false`: a stop order is not carried out until the test calls `exit()`. */
   stopsAtOnce = true;
+  /** `false`: a start is not accepted until the test calls `accept()`. */
+  acceptsAtOnce = true;
+  /** What the one look at a failed start shows; looks are counted. */
+  screen = "";
+  looks = 0;
   #arrivals: (() => void)[] = [];
 
   constructor(agent: string) {
@@ -121,7 +170,11 @@ export class ScriptedAgent {
     }
     run.requestId = order.requestId ?? run.requestId;
     run.orders.push(order);
+    if (order.kind === "start" || order.kind === "resume" || (order.kind === "answer" && order.launch)) {
+      this.identities.set(order.runId, this.identities.get(order.runId) === "unprovable" ? "unprovable" : "present");
+    }
     for (const arrive of this.#arrivals.splice(0)) arrive();
+    if (order.kind === "start" && this.acceptsAtOnce) void run.accept();
     if (order.kind === "stop" && this.stopsAtOnce) void run.exit();
   }
 }
@@ -143,6 +196,12 @@ export class ScriptedBackend implements Backend {
   perform(order: Order): void {
     if (order.kind === "start") this.#agents.set(order.runId, order.agent);
     this.#scripts.get(this.#agents.get(order.runId) ?? "")?.receive(order, this.#host);
+  }
+
+  async diagnose(runId: string): Promise<string> {
+    const script = this.#scripts.get(this.#agents.get(runId) ?? "");
+    if (script) script.looks++;
+    return script?.screen ?? "";
   }
 
   async identify(runId: string): Promise<Identity> {

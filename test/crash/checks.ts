@@ -60,7 +60,10 @@ class Check {
         this.#violate(`the close of ${work.name} (${requestId}) was accepted and it has not ended`);
       }
     }
-    for (const { parentRunId, work, requestId } of this.#rows.requests.values()) {
+    for (const { parentRunId, work, requestId, sessionId } of this.#rows.requests.values()) {
+      if (this.#rows.sessions.get(requestId) !== sessionId) {
+        this.#violate(`assignment ${work.name} (${requestId}) does not belong to its session ${sessionId}`);
+      }
       if (parentRunId === undefined && !this.#history.works.has(work.name)) {
         this.#violate(`nobody assigned ${work.name} (${requestId})`);
       }
@@ -245,6 +248,9 @@ class Check {
     for (const [key, { runId }] of this.#rows.labels) {
       const worker = this.#rows.workers.get(runId);
       if (worker === undefined) this.#violate(`label ${key} belongs to run ${runId}, which has no worker`);
+    }
+    for (const [key, runId] of this.#rows.claims) {
+      if (!this.#rows.workers.has(runId)) this.#violate(`${key} stands for run ${runId}, which has no worker`);
     }
     for (const { context } of this.#rows.workers.values()) {
       const holder = this.#rows.labels.get(keys.label(context.workspace, context.label))?.runId;

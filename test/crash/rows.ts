@@ -36,6 +36,10 @@ export class Rows {
   readonly deliveries = new Map<string, DeliveryRecord>();
   readonly orders: OrderRecord[] = [];
   readonly labels = new Map<string, LabelRecord>();
+  /** The session that each assignment belongs to. */
+  readonly sessions = new Map<string, string>();
+  /** Launches and leases, each with the run that it stands for. */
+  readonly claims = new Map<string, string>();
   readonly callerIds = new Map<string, CallerIdRecord>();
   /** By run id. */
   readonly workers = new Map<string, StoredWorker>();
@@ -55,6 +59,9 @@ export class Rows {
       else if (kind === "d") this.deliveries.set(second, record as DeliveryRecord);
       else if (kind === "o") this.orders.push(record as OrderRecord);
       else if (kind === "l") this.labels.set(key, record as LabelRecord);
+      else if (kind === "n") this.sessions.set((record as { requestId: string }).requestId, first);
+      else if (kind === "w") this.claims.set(key, first);
+      else if (kind === "x") this.claims.set(key, (record as LabelRecord).runId);
       else if (kind === "i") this.callerIds.set(key, record as CallerIdRecord);
       else if (kind === "e") this.deadlines.add(first);
       else if (kind === "t" && second === "deadline") this.due.add(third);

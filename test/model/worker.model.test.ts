@@ -29,7 +29,7 @@ const commands: Record<string, readonly Rule[]> = {
 };
 
 const commandEvents = events.filter(({ type }) => type in commands);
-const graphs = Object.entries(kinds).map(([kind, input]) => ({ kind, input, ...explore(input) }));
+const graphs = Object.entries(kinds).map(([kind, given]) => ({ kind, input: given.input, ...explore(given) }));
 const everyState = graphs.flatMap(({ states }) => states);
 const everyWay = graphs.map(({ edges }) => edges);
 const everyEdge = everyWay.flat();
@@ -145,16 +145,35 @@ describe("on every way that a worker can go", () => {
     expect(broken(ended, nameOf, (edge) => tells(edge, "order.run") || tells(edge, "assignment.closed"))).toEqual([]);
   });
 
-  test("no result is told while a question is open, or while children are not resolved", () => {
+  test("no result is told while a question is open, or while children are not resolved, unless its process is lost", () => {
     const results = everyEdge.filter((edge) => tells(edge, "result.stored"));
     expect(results.length).toBeGreaterThan(0);
     expect(broken(results, nameOf, ({ from }) => from.context.ask === null)).toEqual([]);
     expect(
-      broken(results, nameOf, ({ from: { context } }) => {
+      broken(results, nameOf, ({ from: { context }, to }) => {
         const { active, asking, undelivered } = context.children;
-        return active + asking + undelivered === 0;
+        return active + asking + undelivered === 0 || to.context.lost === true;
       }),
     ).toEqual([]);
+  });
+
+  test("a process that ends is started again once before a turn of it ends, and then given up", () => {
+    const ends = everyEdge.filter(
+      ({ event, from }) => event.type === "process.exited" && /^working|onChildren/.test(pathOf(from)),
+    );
+    const [again, first] = [true, undefined].map((restarted) =>
+      ends.filter(({ from }) => from.context.ask === null && from.context.restarted === restarted),
+    ) as [Edge[], Edge[]];
+    expect(Math.min(again.length, first.length)).toBeGreaterThan(0);
+    expect(broken(first, nameOf, (edge) => tells(edge, "order.resume") && !tells(edge, "result.stored"))).toEqual([]);
+    expect(broken(again, nameOf, (edge) => resultOf(edge) !== undefined && edge.to.context.lost === true)).toEqual([]);
+  });
+
+  test("a process that ends takes no question along", () => {
+    const ends = everyEdge.filter(({ event, from }) => event.type === "process.exited" && from.context.ask !== null);
+    expect(ends.length).toBeGreaterThan(0);
+    const kept = ({ from, to }: Edge) => to.context.ask !== null || from.context.ask?.answered === true;
+    expect(broken(ends, nameOf, kept)).toEqual([]);
   });
 
   test("an assignment has one result", () => {

@@ -27,14 +27,6 @@ export interface Graph {
 const child = "run-2";
 export const at = 2;
 
-/** Every kind of worker that the engine starts, as far as its chart is concerned. */
-export const kinds: Record<string, WorkerInput> = {
-  "a reusable parent": inputOf({ delegates: true, reusable: true }),
-  "a one-shot parent": inputOf({ delegates: true }),
-  "a reusable leaf": inputOf({ reusable: true }),
-  "a one-shot leaf": inputOf(),
-};
-
 function children(counts: Partial<Children>): WorkerEvent {
   return { type: "children.changed", children: { ...noChildren, ...counts } };
 }
@@ -49,6 +41,10 @@ export const events: ModelEvent[] = [
   { type: "launch.queued" },
   { type: "launch.failed" },
   { type: "assign", assignment: { requestId: "request-2", acceptedAt: at, metadata: false, deadline: false } },
+  { type: "located", place: { paneId: "pane-1" } },
+  { type: "identity.unproven", diagnostic: "its backend does not answer" },
+  { type: "identity.proven" },
+  { type: "process.exited", at },
   { type: "turn.started", at },
   { type: "tool.called", at },
   { type: "turn.ended", at },
@@ -93,15 +89,44 @@ export const events: ModelEvent[] = [
   { type: `xstate.error.actor.${child}`, actorId: child, error: "broken" },
 ];
 
+const about = (...types: ModelEvent["type"][]) => events.filter(({ type }) => types.includes(type));
+const except = (less: readonly ModelEvent[]) => events.filter((event) => !less.includes(event));
+
+const processes = about("located", "identity.unproven", "identity.proven", "process.exited");
+const families = about("children.changed", "children.awaited", "worker.launch", "worker.rested");
+
+/**
+ * Every kind of worker that the engine starts, as far as its chart is concerned. What becomes of processes is looked at
+ * apart from what becomes of families, where that makes too many states of both.
+ */
+export const kinds: Record<string, { input: WorkerInput; events: ModelEvent[] }> = {
+  "a reusable parent": { input: inputOf({ delegates: true, reusable: true }), events: except(processes) },
+  "a one-shot parent": { input: inputOf({ delegates: true }), events: except(processes) },
+  "a reusable leaf": { input: inputOf({ reusable: true }), events: except(processes) },
+  "a one-shot leaf": { input: inputOf(), events: except(processes) },
+  "a reusable worker in a process": { input: inputOf({ reusable: true }), events: except(families) },
+  "a one-shot worker in a process": { input: inputOf(), events: except(families) },
+  "a parent in a process": {
+    input: inputOf({ delegates: true }),
+    events: [
+      ...except([...processes, ...families]),
+      ...about("process.exited"),
+      children({}),
+      children({ living: 1, active: 1 }),
+      children({ undelivered: 1 }),
+    ],
+  },
+};
+
 /** What guards look at and nothing else, so that there are finitely many states. */
 export function abstract({ value, context, status }: Snapshot): string {
-  const { assignment, ask, unacknowledged, children, diagnostic, resultError } = context;
-  const flags = [unacknowledged > 0, diagnostic !== null, resultError !== null];
+  const { assignment, ask, unacknowledged, children, diagnostic, resultError, unproven, restarted, lost } = context;
+  const flags = [unacknowledged > 0, diagnostic !== null, resultError !== null, unproven, restarted, lost];
   return JSON.stringify([value, status, assignment?.requestId, ask?.answered, children, ...flags]);
 }
 
 /** All reachable states of a kind of worker, all accepted events between them, and one walk through each. */
-export function explore(input: WorkerInput): Graph {
+export function explore({ input, events }: { input: WorkerInput; events: ModelEvent[] }): Graph {
   const options = {
     input,
     events,

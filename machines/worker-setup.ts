@@ -1,0 +1,165 @@
+import { assign, emit, setup, stopChild, type AnyActorLogic, type DoneActorEvent, type ErrorActorEvent } from "xstate";
+import { permits, rules } from "./eligibility.ts";
+import type {
+  AskEvent,
+  Children,
+  CloseReason,
+  Outcome,
+  Place,
+  ReplyEvent,
+  ResultError,
+  WorkerContext,
+  WorkerEvent,
+  WorkerFact,
+  WorkerInput,
+} from "./vocabulary.ts";
+
+/**
+ * The named guards and actions of the worker's chart. Guards ask the rules in `eligibility.ts`; actions note what an
+ * event brought, or tell a fact.
+ */
+export const definition = setup({
+  types: {
+    context: {} as WorkerContext,
+    events: {} as WorkerEvent | DoneActorEvent<unknown, string> | ErrorActorEvent<unknown, string>,
+    emitted: {} as WorkerFact,
+    input: {} as WorkerInput,
+  },
+  // Provided below: the workers of a parent are leaves, a leaf starts none.
+  actors: {} as { worker: AnyActorLogic },
+  guards: {
+    mayAskOwner: ({ context }, { calls }: AskEvent) => permits(rules.askOwner, { context, calls }),
+    mayAssign: ({ context }) => permits(rules.assign, { context }),
+    maySteer: ({ context }) => permits(rules.steer, { context }),
+    mayReply: ({ context }, { askId }: ReplyEvent) => context.ask?.askId === askId && permits(rules.reply, { context }),
+    mayDelegate: ({ context }) => permits(rules.delegate, { context }),
+    hasOpenAsk: ({ context }) => context.ask !== null,
+    hasUnansweredAsk: ({ context }) => context.ask?.answered === false,
+    isAnswered: ({ context }) => context.ask?.answered === true,
+    hasNoOpenAsk: ({ context }) => context.ask === null,
+    hasUnresolvedChildren: ({ context: { children } }) => children.active + children.undelivered + children.asking > 0,
+    mustAwaitChildren: ({ context: { ask, children } }) =>
+      ask === null && children.active + children.undelivered + children.asking > 0,
+    hasNoLivingChildren: ({ context }) => context.children.living === 0,
+    isBlank: (_, { outcome }: { outcome: Outcome }) => outcome.status === "completed" && outcome.text.trim() === "",
+    isReusable: ({ context }) => context.reusable,
+    wasRestarted: ({ context }) => context.restarted === true,
+  },
+  actions: {
+    noteActivity: assign((_, { at }: { at: number }) => ({ lastActivityAt: at })),
+    notePlace: assign(({ context }, { place }: { place?: Place | undefined }) =>
+      place === undefined ? {} : { place: { ...context.place, ...place } },
+    ),
+    noteAcceptance: assign(({ context }, { at }: { at: number }) => ({
+      assignment: context.assignment && { ...context.assignment, acceptedAt: at },
+      lastActivityAt: at,
+    })),
+    noteUnproven: assign((_, { diagnostic }: { diagnostic: string }) => ({ unproven: diagnostic })),
+    noteProven: assign({ unproven: undefined }),
+    noteRestart: assign({ restarted: true as const, unproven: undefined }),
+    noteTurnEnd: assign({ restarted: undefined }),
+    noteLoss: assign({ lost: true as const, unproven: undefined }),
+    takeAssignment: assign((_, { assignment }: { assignment: NonNullable<WorkerContext["assignment"]> }) => ({
+      assignment,
+      asks: 0,
+      lastActivityAt: assignment.acceptedAt,
+    })),
+    openAsk: assign(({ context }, { askId, at }: AskEvent) => ({
+      ask: { askId, answered: false },
+      asks: context.asks + 1,
+      lastActivityAt: at,
+    })),
+    tellAsked: emit(({ context }, ask: AskEvent) => ({
+      ...ask,
+      type: "ask.opened" as const,
+      requestId: requestOf(context),
+    })),
+    holdAnswer: assign(({ context }) => ({ ask: context.ask && { ...context.ask, answered: true } })),
+    closeAsk: assign({ ask: null }),
+    tellAnswered: emit(({ context }, reply: ReplyEvent) => ({
+      ...reply,
+      type: "ask.answered" as const,
+      requestId: requestOf(context),
+    })),
+    tellAbandoned: emit(({ context }, { reason }: { reason: CloseReason }) => ({
+      type: "ask.abandoned" as const,
+      askId: context.ask?.askId ?? "",
+      requestId: requestOf(context),
+      reason,
+    })),
+    orderRun: emit({ type: "order.run" }),
+    orderNext: emit({ type: "order.run", next: true }),
+    orderResume: emit({ type: "order.resume" }),
+    orderAnswer: emit(({ context }) => ({ type: "order.run" as const, answerOf: context.ask?.askId ?? "" })),
+    orderSteer: emit((_, { steerId, message, files }: Extract<WorkerEvent, { type: "steer" }>) => ({
+      type: "order.steer" as const,
+      steerId,
+      message,
+      files,
+    })),
+    orderStop: emit({ type: "order.stop" }),
+    countSteer: assign(({ context }) => ({ unacknowledged: context.unacknowledged + 1 })),
+    countDelivered: assign(({ context }) => ({ unacknowledged: Math.max(0, context.unacknowledged - 1) })),
+    tellResult: emit(({ context }, { outcome, at }: { outcome: Outcome; at: number }) => ({
+      type: "result.stored" as const,
+      requestId: requestOf(context),
+      outcome,
+      at,
+    })),
+    tellEmptyResult: emit(({ context }, { outcome: { usage }, at }: { outcome: Outcome; at: number }) => ({
+      type: "result.stored" as const,
+      requestId: requestOf(context),
+      outcome: {
+        status: "failed" as const,
+        error: {
+          code: "empty_result",
+          message: "The worker's result was empty. A worker's result is what it returns.",
+        },
+        ...(usage && { usage }),
+      },
+      at,
+    })),
+    tellLost: emit(({ context }, { at }: { at: number }) => ({
+      type: "result.stored" as const,
+      requestId: requestOf(context),
+      outcome: {
+        status: "failed" as const,
+        error: {
+          code: "worker_lost",
+          message: "Its process ended, was started again from its session, and ended again before a turn was over.",
+        },
+      },
+      at,
+    })),
+    tellDropped: emit(({ context }, { why }: { why: "asking" | "closing" | "settled" }) => ({
+      type: "result.dropped" as const,
+      requestId: context.assignment?.requestId ?? null,
+      why,
+    })),
+    tellAssignmentClosed: emit(({ context }, { reason, at }: { reason: CloseReason; at: number }) => ({
+      type: "assignment.closed" as const,
+      requestId: requestOf(context),
+      reason,
+      at,
+    })),
+    tellClosed: emit({ type: "worker.closed" }),
+    recordResultError: assign((_, { error }: { error: ResultError }) => ({ resultError: error })),
+    recordDiagnostic: assign((_, { diagnostic }: { diagnostic: string }) => ({ diagnostic })),
+    clearDiagnostic: assign({ diagnostic: null }),
+    clearAssignment: assign({
+      assignment: null,
+      ask: null,
+      unacknowledged: 0,
+      diagnostic: null,
+      resultError: null,
+      restarted: undefined,
+    }),
+    countChildren: assign((_, { children }: { children: Children }) => ({ children })),
+    removeWorker: stopChild((_, { runId }: { runId: string }) => runId),
+  },
+});
+
+function requestOf(context: WorkerContext): string {
+  if (context.assignment === null) throw new Error(`worker ${context.label} has no assignment`);
+  return context.assignment.requestId;
+}

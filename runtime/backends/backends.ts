@@ -1,0 +1,374 @@
+import { activeRequest } from "../../machines/projection.ts";
+import type { WorkerContext, WorkerEvent, WorkerFact, WorkerInput } from "../../machines/vocabulary.ts";
+import { askOwner } from "../asks/ask.ts";
+import { FUNCTIONS, type Backend, type BackendEvent, type BackendFactory, type BackendHost } from "../backend.ts";
+import { boundedOutcome } from "../deliveries/outcome.ts";
+import { acknowledgeIn } from "../deliveries/record.ts";
+import { recordUnpersisted } from "../deliveries/unpersisted.ts";
+import type { Engine, LaunchPlan, ProcessExecutor, Teller } from "../engine.ts";
+import { HerdError, internalFailure } from "../errors.ts";
+import type { DeliveryRecord, LaunchRecord, OrderRecord } from "../kernel/records.ts";
+import type { Step } from "../kernel/step.ts";
+import type { WorkerView } from "../kernel/tree.ts";
+import { keys, prefixed } from "../store/keys.ts";
+import { controllerOf } from "../subagent/parent.ts";
+import { subagent } from "../subagent/tools.ts";
+import { Launches } from "./launches.ts";
+import { Orders } from "./orders.ts";
+import { Presence } from "./presence.ts";
+import { Recovery } from "./recovery.ts";
+import { Stops } from "./stops.ts";
+
+/** Activity of a process is written at most this often. Source: specification of the stale advisory. */
+const ACTIVITY_MS = 5_000;
+
+/** Where orders go out to the processes of workers, and where what they report comes in. */
+export class Backends implements BackendHost, ProcessExecutor {
+  readonly launches: Launches;
+  readonly presence: Presence;
+  readonly stops: Stops;
+  readonly #engine: Engine;
+  readonly #backends = new Map<string, Backend>();
+  readonly #backendOf: (agent: string) => string | undefined;
+  readonly #orders: Orders;
+  readonly #recovery: Recovery;
+
+  constructor(engine: Engine, factories: readonly BackendFactory[], backendOf?: (agent: string) => string | undefined) {
+    this.#engine = engine;
+    this.#backendOf = backendOf ?? (() => undefined);
+    for (const factory of factories) {
+      const backend = factory(this);
+      this.#backends.set(backend.name, backend);
+    }
+    this.#orders = new Orders(engine, this.#backends);
+    this.presence = new Presence(engine, this.#backends);
+    this.launches = new Launches(engine, this.#backends, this.#orders, this.presence);
+    this.stops = new Stops(engine, this.#orders, this.presence);
+    this.#recovery = new Recovery(engine, this.#orders, this.presence, this.launches, this.stops);
+  }
+
+  /** The name of the backend that runs an agent's workers. */
+  backendFor(agent: string): string {
+    return this.#backendOf(agent) ?? FUNCTIONS;
+  }
+
+  /** Whether an agent's workers are processes rather than functions here. */
+  isProcess(agent: string): boolean {
+    return this.backendFor(agent) !== FUNCTIONS;
+  }
+
+  /** Looks whether workers could be started on a backend at all. @throws HerdError what speaks against it. */
+  preflight(name: string): void | Promise<void> {
+    return this.#backends.get(name)?.preflight?.();
+  }
+
+  /** Every folder in which a backend keeps session files. */
+  get sessionFolders(): string[] {
+    return [...this.#backends.values()].flatMap(({ sessionFolders = [] }) => sessionFolders);
+  }
+
+  /** Whether something is under way here that nobody outside has to push. */
+  get running(): number {
+    return this.launches.running + this.#recovery.running;
+  }
+
+  /** The rest of a launch: a function is accepted in the same batch, a process has to accept first. */
+  launched(step: Step, input: WorkerInput, plan: LaunchPlan): void {
+    if (input.backend === FUNCTIONS) this.#engine.functions.launched(step, input);
+    else this.launches.begin(step, input, plan);
+  }
+
+  /** A parent's children have news. */
+  wake(step: Step, parent: WorkerView): void {
+    if (parent.context.backend === FUNCTIONS) this.#engine.functions.wake(step, parent);
+  }
+
+  /** A question or a result is addressed to a parent in a process: its backend hands it over. */
+  deliver(step: Step, delivery: DeliveryRecord): void {
+    const parent = step.worker(delivery.owner);
+    if (parent === undefined || parent.context.backend === FUNCTIONS) return;
+    const orderId = `deliver.${delivery.deliveryId}`;
+    this.#orders.put(step, { ...this.#base(step, parent), orderId, kind: "deliver", delivery });
+  }
+
+  /** A delivery to a parent in a process is over, handed over or not. */
+  withdraw(step: Step, { owner, deliveryId }: Pick<DeliveryRecord, "owner" | "deliveryId">): void {
+    if (owner !== step.tree.id) this.#orders.drop(step, owner, `deliver.${deliveryId}`);
+  }
+
+  /** Whether a delivery to a parent in a process is still on its way to it. */
+  delivering(step: Step, { owner, deliveryId }: Pick<DeliveryRecord, "owner" | "deliveryId">): boolean {
+    return owner !== step.tree.id && step.read(keys.order(owner, `deliver.${deliveryId}`)) !== undefined;
+  }
+
+  /** Facts become orders. */
+  recorded(fact: WorkerFact, worker: Teller, step: Step): void {
+    if (worker.context.backend === FUNCTIONS) {
+      this.#engine.functions.recorded(fact, worker, step);
+      return;
+    }
+    const base = this.#base(step, worker);
+    const { runId, assignment, reusable } = worker.context;
+    switch (fact.type) {
+      case "order.run": {
+        const { answerOf, next } = fact;
+        if (answerOf !== undefined) {
+          this.#orders.put(step, { ...base, orderId: `answer.${answerOf}`, kind: "answer", answerOf });
+        } else if (next) {
+          const requestId = step.worker(runId)?.context.assignment?.requestId ?? "";
+          this.#orders.put(step, { ...base, requestId, orderId: `task.${requestId}`, kind: "task" });
+        }
+        break;
+      }
+      case "order.resume":
+        this.#resume(step, worker, base);
+        break;
+      case "order.steer": {
+        const { steerId, message, files } = fact;
+        this.#orders.put(step, { ...base, orderId: `steer.${steerId}`, kind: "steer", message, files });
+        break;
+      }
+      case "order.stop":
+        this.#orders.put(step, { ...base, orderId: "stop", kind: "stop" });
+        break;
+      case "result.stored":
+        this.#orders.drop(step, runId, "watch", ...this.#orders.beginnings(worker.context));
+        // What executed a one-shot worker is not needed any more; only its row waits for the owner.
+        if (!reusable && step.worker(runId)?.context.lost !== true) {
+          this.#orders.put(step, { ...base, orderId: "stop", kind: "stop" });
+        }
+        break;
+      case "assignment.closed":
+        if (assignment) this.#orders.drop(step, runId, "watch", ...this.#orders.beginnings(worker.context));
+        break;
+      case "worker.closed":
+        if (step.read(keys.launch(runId)) !== undefined) step.del(keys.launch(runId));
+        step.after(() => this.#engine.kernel.inBackground(this.#forget(runId)));
+        break;
+      default:
+    }
+    this.#watch(step, runId);
+  }
+
+  /** Repeats what was not confirmed before the last end of the process, and looks after the processes of workers. */
+  async resume(): Promise<void> {
+    const rows = await this.#engine.kernel.range(prefixed("o!"));
+    const orders = rows.map(([, text]) => JSON.parse(text) as OrderRecord);
+    this.#recovery.begin(orders.filter(({ backend }) => backend !== undefined));
+    await this.#engine.functions.resume(orders.filter(({ backend }) => backend === undefined));
+  }
+
+  async report(runId: string, event: BackendEvent, requestId?: string): Promise<boolean> {
+    const treeId = this.#treeOf(runId, requestId);
+    if (treeId === undefined) return false;
+    if (event.type === "start.failed") return this.#startFailed(treeId, runId, event);
+    try {
+      return await this.#engine.kernel.run(treeId, (step) => this.#take(step, runId, event, requestId), {
+        operation: event.type,
+      });
+    } catch (error) {
+      if (event.type !== "settled" || !(error instanceof HerdError) || error.reason !== "undone") throw error;
+      await recordUnpersisted(this.#engine, { treeId, runId, outcome: event.outcome, cause: error });
+      return false;
+    }
+  }
+
+  async askOwner(
+    runId: string,
+    request: unknown,
+    { batch, requestId }: { batch: readonly string[]; requestId?: string },
+  ) {
+    return askOwner(this.#engine, { treeId: this.#treeOf(runId, requestId), runId, request, calls: batch });
+  }
+
+  async subagent(runId: string, request: unknown): Promise<object> {
+    try {
+      const by = await controllerOf(this.#engine, this.#orders.trees.get(runId), runId, request);
+      return await subagent(this.#engine, by, request);
+    } catch (error) {
+      const failure = error instanceof HerdError ? error : internalFailure("subagent", error);
+      return { ok: false, error: failure.toJSON() };
+    }
+  }
+
+  /** Everything that is due: orders and stops are tried again, and doubts looked at. */
+  tick(now: number): void {
+    this.#orders.tick();
+    this.stops.tick(now);
+    this.#recovery.tick(now);
+  }
+
+  async close(graceMs: number): Promise<void> {
+    await Promise.all([...this.#backends.values()].map((backend) => backend.close(graceMs)));
+  }
+
+  /** One event of a run, inside a step. @returns whether it was taken. */
+  #take(step: Step, runId: string, event: BackendEvent, requestId: string | undefined): boolean {
+    const worker = step.worker(runId);
+    if (event.type === "stop.failed") return this.stops.failed(step, runId, event.message);
+    if (event.type === "gone" || (event.type === "exited" && endsAnyway(worker))) {
+      return this.stops.gone(step, worker, runId, event.type === "gone" ? event.cleanupError : undefined);
+    }
+    if (worker === undefined) return false;
+    if (event.type === "identity") return this.#identify(step, worker, event);
+    if (event.type === "exited") return this.exited(step, worker);
+    if (worker.context.unproven !== undefined) return false;
+    if (requestId !== undefined && worker.context.assignment?.requestId !== requestId) return false;
+    if (event.type === "accepted") return this.launches.accept(step, runId, event.place);
+    if (event.type === "delivered") return this.#delivered(step, worker, event.orderId);
+    if (isActivity(event) && !isNewsAt(worker.context, step.now)) return true;
+    const told = toWorkerEvent(event, step.now);
+    if (!step.can(runId, told)) return false;
+    step.send(runId, told);
+    if (event.type === "turn.started") {
+      this.#orders.drop(step, runId, ...this.#orders.beginnings(worker.context));
+      if (worker.context.restarted) step.after(() => this.#recovery.repeat(runId));
+    }
+    this.#watch(step, runId);
+    return true;
+  }
+
+  /** A process that nobody told to stop is gone. Without a proof of its own a launch just failed. */
+  exited(step: Step, { state, context }: WorkerView): boolean {
+    const { runId } = context;
+    if (state === "settling.launching") {
+      const failure = { stage: "agent_start" as const, message: "its process ended before it took the task" };
+      step.after(() => this.#engine.kernel.inBackground(this.launches.fail(step.tree.id, runId, failure)));
+      return true;
+    }
+    if (!step.can(runId, { type: "process.exited", at: step.now })) return false;
+    step.send(runId, { type: "process.exited", at: step.now });
+    this.presence.trust(runId);
+    this.#watch(step, runId);
+    return true;
+  }
+
+  #delivered(step: Step, { context }: WorkerView, orderId: string): boolean {
+    const { runId } = context;
+    const order = step.read<OrderRecord>(keys.order(runId, orderId));
+    if (order === undefined) return false;
+    step.del(keys.order(runId, orderId));
+    if (order.kind === "steer") step.send(runId, { type: "delivered" });
+    // A question stays open until its reply; only the handing over is done.
+    if (order.delivery?.kind === "result") acknowledgeIn(this.#engine, step, order.delivery);
+    return true;
+  }
+
+  /** What the process says of itself: another session is no proof of this worker, whatever else it says. */
+  #identify(step: Step, worker: WorkerView, event: Extract<BackendEvent, { type: "identity" }>): boolean {
+    const { context } = worker;
+    const { runId, sessionId } = context;
+    if (event.sessionId !== sessionId) {
+      const diagnostic = `Its backend speaks for session ${event.sessionId}, but the worker's session is ${sessionId}.`;
+      step.after(() => this.#engine.kernel.inBackground(this.presence.doubt(step.tree.id, runId, diagnostic)));
+      return false;
+    }
+    if (event.place) {
+      this.#engine.claimSessionPath(step, worker, event.place);
+      step.send(runId, { type: "located", place: event.place });
+    }
+    if (context.unproven !== undefined) {
+      step.send(runId, { type: "identity.proven" });
+      this.presence.trust(runId);
+    }
+    return true;
+  }
+
+  /** A launch that failed, or a process that could not be started again: then its session is gone too. */
+  async #startFailed(
+    treeId: string,
+    runId: string,
+    event: Extract<BackendEvent, { type: "start.failed" }>,
+  ): Promise<boolean> {
+    const worker = (await this.#engine.kernel.tree(treeId)).worker(runId);
+    if (worker?.state === "settling.launching") {
+      await this.launches.fail(treeId, runId, event);
+      return true;
+    }
+    return this.#engine.kernel.run(
+      treeId,
+      (step) => {
+        const again = step.worker(runId);
+        return again?.context.restarted === true && this.exited(step, again);
+      },
+      { operation: event.type },
+    );
+  }
+
+  /** Starts the process again: with what it had not begun yet, else to go on. */
+  #resume(step: Step, { context }: Teller, base: Omit<OrderRecord, "orderId" | "kind">): void {
+    const { runId } = context;
+    const begun = this.#orders.beginnings(context).filter((orderId) => orderId !== "resume");
+    const unconfirmed = begun.map((orderId) => step.read<OrderRecord>(keys.order(runId, orderId))).find((row) => row);
+    if (unconfirmed) step.after(() => this.#orders.perform(unconfirmed));
+    else {
+      const number = this.#engine.newNumber();
+      this.#orders.put(step, { ...base, orderId: "resume", kind: "resume", number });
+    }
+  }
+
+  /** A row says whose process has to be there, so that opening the store looks after those and no others. */
+  #watch(step: Step, runId: string): void {
+    const worker = step.worker(runId);
+    const key = keys.order(runId, "watch");
+    const stands = step.read(key) !== undefined;
+    const wanted = worker !== undefined && needsProcess(worker);
+    if (wanted && !stands) step.put(key, { ...this.#base(step, worker), orderId: "watch", kind: "watch" });
+    if (!wanted && stands) step.del(key);
+  }
+
+  #base(step: Step, { path, context }: Teller) {
+    const { runId, backend, label, assignment } = context;
+    const requestId = assignment && { requestId: assignment.requestId };
+    return { tree: step.tree.id, path, runId, backend, label, ...requestId };
+  }
+
+  #treeOf(runId: string, requestId: string | undefined): string | undefined {
+    return (
+      this.#orders.trees.get(runId) ??
+      this.#engine.kernel.read<LaunchRecord>(keys.launch(runId))?.tree ??
+      (requestId === undefined ? undefined : this.#engine.request(requestId)?.tree)
+    );
+  }
+
+  /** Nothing is left to do for a run that is gone. */
+  async #forget(runId: string): Promise<void> {
+    const rows = await this.#engine.kernel.range(prefixed(keys.order(runId, "")));
+    const done = rows.filter(([, text]) => (JSON.parse(text) as OrderRecord).error === undefined);
+    if (done.length > 0) await this.#engine.kernel.write(done.map(([key]) => ({ type: "del" as const, key })));
+    if (done.length === rows.length) this.#orders.trees.delete(runId);
+  }
+}
+
+/** Whose end is what was wanted, or needs no notice: it is told to stop, or has no assignment to go on with. */
+function endsAnyway(worker: WorkerView | undefined): boolean {
+  if (worker === undefined) return true;
+  const { state, context } = worker;
+  return state.startsWith("clos") || (state === "settling.undelivered" && !context.reusable);
+}
+
+/** Whether the worker goes on only while its process lives. */
+function needsProcess({ state, context }: WorkerView): boolean {
+  return activeRequest(state, context) !== undefined && (state.startsWith("working") || state === "blocked.onChildren");
+}
+
+function isActivity({ type }: BackendEvent): boolean {
+  return type === "activity" || type === "tool.called";
+}
+
+/** Also when the clock was set back: the older time is the wrong one then. */
+function isNewsAt({ lastActivityAt }: WorkerContext, now: number): boolean {
+  return now < lastActivityAt || now - lastActivityAt >= ACTIVITY_MS;
+}
+
+type TurnEvent = Extract<
+  BackendEvent,
+  { type: "turn.started" | "tool.called" | "turn.ended" | "settled" | "activity" }
+>;
+
+function toWorkerEvent(event: BackendEvent, at: number): WorkerEvent {
+  const told = event as TurnEvent;
+  return told.type === "settled"
+    ? { type: "settled", outcome: boundedOutcome(told.outcome), at }
+    : { type: told.type, at };
+}

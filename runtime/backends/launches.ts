@@ -1,0 +1,319 @@
+import type { Json, Place, WorkerInput } from "../../machines/vocabulary.ts";
+import { startDeadline } from "../asks/deadline.ts";
+import type { Backend, StartFailure } from "../backend.ts";
+import type { Engine, LaunchPlan } from "../engine.ts";
+import { HerdError, messageOf, type ErrorCategory } from "../errors.ts";
+import type { CallerIdRecord, LaunchRecord, PendingLaunch, RequestRecord } from "../kernel/records.ts";
+import type { Step } from "../kernel/step.ts";
+import { keys } from "../store/keys.ts";
+import type { Orders } from "./orders.ts";
+import type { Presence } from "./presence.ts";
+
+/** The budget of a launch that names none, and what of every budget is kept for one diagnostic. Source: `timeoutMs`. */
+const DEFAULT_BUDGET_MS = 302_000;
+const DIAGNOSTIC_RESERVE_MS = 2_000;
+const DIAGNOSTIC_LINES = 40;
+const DIAGNOSTIC_BYTES = 8 * 1024;
+
+const CATEGORIES = new Set<string>([
+  "not_running_inside_herdr",
+  "worker_label_exists",
+  "pane_not_ready",
+  "target_not_found",
+  "target_ambiguous",
+  "rollback_failure",
+  "worker_busy",
+  "invalid_request",
+  "internal_failure",
+]);
+
+type Accepted = (step: Step, request: RequestRecord) => void;
+
+interface Waiter {
+  accepted?: Accepted;
+  resolve(request: RequestRecord): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Launches over a backend: several steps with one answer. First the label, the lease and the launching worker are on
+ * disk with the order to start; the backend's acceptance completes the request, or what was started is rolled back.
+ */
+export class Launches {
+  readonly #engine: Engine;
+  readonly #backends: ReadonlyMap<string, Backend>;
+  readonly #orders: Orders;
+  readonly #presence: Presence;
+  readonly #waiting = new Map<string, Waiter[]>();
+  readonly #failing = new Map<string, Promise<void>>();
+
+  constructor(engine: Engine, backends: ReadonlyMap<string, Backend>, orders: Orders, presence: Presence) {
+    this.#engine = engine;
+    this.#backends = backends;
+    this.#orders = orders;
+    this.#presence = presence;
+  }
+
+  /** Rollbacks under way. */
+  get running(): number {
+    return this.#failing.size;
+  }
+
+  /** The first step, in the batch that claims the label: the worker is launching, its start is ordered. */
+  begin(step: Step, { runId }: WorkerInput, plan: LaunchPlan): void {
+    const { request, session, policy } = plan;
+    const timeoutMs = (plan.timeoutMs ?? DEFAULT_BUDGET_MS) - DIAGNOSTIC_RESERVE_MS;
+    const pending: PendingLaunch = { request, hash: plan.hash, timeoutMs, dueAt: step.now + timeoutMs };
+    const launch: LaunchRecord = {
+      runId,
+      tree: step.tree.id,
+      pending,
+      ...(session && { session }),
+      ...(policy !== undefined && { policy }),
+    };
+    step.put(keys.launch(runId), launch);
+    step.put(keys.due(pending.dueAt, "launch", runId), { tree: step.tree.id });
+    if (request.callerKey !== undefined) {
+      const { requestId } = request;
+      step.put(request.callerKey, { hash: plan.hash, requestId, launching: runId } satisfies CallerIdRecord);
+    }
+    const { path, backend, label, requestId } = request;
+    this.#orders.put(step, {
+      orderId: "start",
+      kind: "start",
+      tree: step.tree.id,
+      path,
+      runId,
+      backend,
+      label,
+      requestId,
+    });
+  }
+
+  /**
+   * The one answer of a launch that is on its way, to be waited for with `outcome`. Asked for from within a step, so that
+   * it cannot be missed.
+   * @param accepted writes what belongs into the batch that accepts.
+   */
+  answer(step: Step, runId: string, accepted?: Accepted): Promise<RequestRecord> {
+    let waiter: Waiter | undefined;
+    const answer = new Promise<RequestRecord>((resolve, reject) => {
+      waiter = { resolve, reject, ...(accepted && { accepted }) };
+      this.#waiting.set(runId, [...(this.#waiting.get(runId) ?? []), waiter]);
+    });
+    // Who waits hears of it; nobody has to.
+    answer.catch(() => undefined);
+    step.ifUndone(() => this.#take(runId));
+    return answer;
+  }
+
+  /**
+   * Waits for that answer. An abort of the signal rolls the launch back, on no signal of the caller's.
+   * @throws HerdError, or the signal's reason after the rollback.
+   */
+  async outcome(
+    treeId: string,
+    runId: string,
+    answer: Promise<RequestRecord>,
+    signal: AbortSignal | undefined,
+  ): Promise<RequestRecord> {
+    const aborted = () => {
+      const failure = { stage: "agent_start" as const, message: "the caller gave up" };
+      this.#engine.kernel.inBackground(this.fail(treeId, runId, failure));
+    };
+    signal?.addEventListener("abort", aborted);
+    if (signal?.aborted) aborted();
+    try {
+      return await answer;
+    } catch (error) {
+      const told = error instanceof HerdError && error.category === "rollback_failure";
+      if (!told) signal?.throwIfAborted();
+      throw error;
+    } finally {
+      signal?.removeEventListener("abort", aborted);
+    }
+  }
+
+  /** The backend has accepted: now the request is stored, and its caller answered. */
+  accept(step: Step, runId: string, place: Place | undefined): boolean {
+    const launch = step.read<LaunchRecord>(keys.launch(runId));
+    const worker = step.worker(runId);
+    if (launch?.pending === undefined || worker?.state !== "settling.launching") return false;
+    const { pending, ...kept } = launch;
+    const request: RequestRecord = { ...pending.request, acceptedAt: step.now };
+    const { requestId, callerKey, deadlineMs } = request;
+    step.put(keys.launch(runId), kept satisfies LaunchRecord);
+    step.del(keys.due(pending.dueAt, "launch", runId));
+    step.put(keys.request(requestId), request);
+    if (callerKey !== undefined) step.put(callerKey, { hash: pending.hash, requestId } satisfies CallerIdRecord);
+    if (deadlineMs !== undefined) startDeadline(step, requestId, runId, step.now + deadlineMs);
+    this.#engine.sessions.accepted(step, request, this.#engine.newNumber());
+    if (place) this.#engine.claimSessionPath(step, worker, place);
+    for (const { accepted } of this.#waiting.get(runId) ?? []) accepted?.(step, request);
+    step.send(runId, { type: "launch.accepted", at: step.now, ...(place && { place }) });
+    step.after(() => {
+      for (const { resolve } of this.#take(runId)) resolve(request);
+    });
+    return true;
+  }
+
+  /** Found alive after a restart of this program: it goes on with a fresh budget. */
+  async renew(treeId: string, runId: string): Promise<void> {
+    await this.#engine.kernel.run(
+      treeId,
+      (step) => {
+        const launch = step.read<LaunchRecord>(keys.launch(runId));
+        if (launch?.pending === undefined) return;
+        const { dueAt, timeoutMs } = launch.pending;
+        const pending = { ...launch.pending, dueAt: step.now + timeoutMs };
+        step.del(keys.due(dueAt, "launch", runId));
+        step.put(keys.due(pending.dueAt, "launch", runId), { tree: treeId });
+        step.put(keys.launch(runId), { ...launch, pending } satisfies LaunchRecord);
+      },
+      { operation: "launch" },
+    );
+  }
+
+  /** Rolls a launch back, once: what was started is stopped, and the caller hears what happened. */
+  async fail(treeId: string, runId: string, failure: StartFailure): Promise<void> {
+    const running = this.#failing.get(runId);
+    if (running) return running;
+    const rollback = this.#rollBack(treeId, runId, failure).finally(() => {
+      this.#failing.delete(runId);
+      this.#engine.quieter();
+    });
+    this.#failing.set(runId, rollback);
+    return rollback;
+  }
+
+  /** The budget is used up. */
+  async expired(treeId: string, runId: string): Promise<void> {
+    const budget = this.#engine.kernel.read<LaunchRecord>(keys.launch(runId))?.pending?.timeoutMs ?? 0;
+    await this.fail(treeId, runId, { stage: "agent_result", message: `it was not accepted within ${budget} ms` });
+  }
+
+  async #rollBack(treeId: string, runId: string, failure: StartFailure): Promise<void> {
+    const { kernel } = this.#engine;
+    const worker = (await kernel.tree(treeId)).worker(runId);
+    if (worker === undefined) return;
+    const snapshot = failure.message === undefined ? await this.#diagnose(worker.context) : undefined;
+    const pending = await kernel.run(
+      treeId,
+      (step) => {
+        if (step.worker(runId)?.state !== "settling.launching") return undefined;
+        const launch = step.read<LaunchRecord>(keys.launch(runId));
+        step.send(runId, { type: "launch.failed" });
+        this.#orders.drop(step, runId, "start");
+        if (launch?.pending) step.del(keys.due(launch.pending.dueAt, "launch", runId));
+        return launch?.pending;
+      },
+      { operation: "assign" },
+    );
+    if (pending === undefined) return;
+    const left = await this.#presence.ended(treeId, worker.context);
+    await this.#answer(
+      treeId,
+      runId,
+      pending,
+      failureOf(pending.request, failure, { snapshot, left, paneId: worker.context.place?.paneId }),
+    );
+  }
+
+  /** A rollback that the end of the process interrupted: its answer is stored for who asks again. */
+  async interrupted(treeId: string, runId: string): Promise<void> {
+    const pending = this.#engine.kernel.read<LaunchRecord>(keys.launch(runId))?.pending;
+    if (pending === undefined) return;
+    const failure: StartFailure = { stage: "agent_start", message: "this program ended while it was being launched" };
+    await this.#answer(treeId, runId, pending, failureOf(pending.request, failure, {}));
+  }
+
+  async #answer(treeId: string, runId: string, { request, hash }: PendingLaunch, error: HerdError): Promise<void> {
+    await this.#engine.kernel.run(
+      treeId,
+      (step) => {
+        const { callerKey, requestId } = request;
+        const stored = error.toJSON() as Record<string, Json>;
+        if (callerKey !== undefined) {
+          step.put(callerKey, { hash, requestId, failure: stored } satisfies CallerIdRecord);
+        }
+        step.del(keys.launch(runId));
+      },
+      { operation: "assign" },
+    );
+    for (const { reject } of this.#take(runId)) reject(error);
+  }
+
+  /** One bounded look at what the start left behind. */
+  async #diagnose({ backend, runId }: { backend: string; runId: string }): Promise<string | undefined> {
+    const look = this.#backends.get(backend)?.diagnose?.(runId);
+    if (look === undefined) return undefined;
+    const over = new AbortController();
+    const late = this.#engine.clock.pause(DIAGNOSTIC_RESERVE_MS, over.signal).then(() => undefined);
+    try {
+      const seen = await Promise.race([look, late]);
+      return seen && bounded(seen);
+    } catch (error) {
+      return `no diagnostic: ${messageOf(error)}`;
+    } finally {
+      over.abort();
+    }
+  }
+
+  #take(runId: string): Waiter[] {
+    const waiting = this.#waiting.get(runId) ?? [];
+    this.#waiting.delete(runId);
+    return waiting;
+  }
+}
+
+/** At most 40 lines and 8 KiB, whole code points: the end, which says most of why. */
+function bounded(text: string): string {
+  let tail = text.split("\n").slice(-DIAGNOSTIC_LINES).join("\n");
+  while (Buffer.byteLength(tail) > DIAGNOSTIC_BYTES) tail = tail.slice(Math.max(1, tail.length - DIAGNOSTIC_BYTES));
+  return tail.isWellFormed() ? tail : tail.slice(1);
+}
+
+/** What the caller hears: the failure with the rollback, or both failures when the rollback is not proved. */
+function failureOf(
+  { label, runId, requestId, sessionId }: RequestRecord,
+  failure: StartFailure,
+  { snapshot, left, paneId }: { snapshot?: string | undefined; left?: string | undefined; paneId?: string | undefined },
+): HerdError {
+  const { stage, output } = failure;
+  const category = (CATEGORIES.has(failure.category ?? "") ? failure.category : "pane_not_ready") as ErrorCategory;
+  const why =
+    failure.message ??
+    (output === "malformed" ? "its start answered something unusable" : "its start answered nothing");
+  const message = `"${label}" was not started: ${why}`;
+  const ids = { label, runId, requestId, sessionId, ...(paneId !== undefined && { paneId }) };
+  const details = {
+    stage,
+    ...(output && { classification: output }),
+    ...(snapshot !== undefined && { paneSnapshot: snapshot }),
+  };
+  if (left === undefined) {
+    return new HerdError({
+      category,
+      reason: category === "pane_not_ready" ? "not_started" : category,
+      message,
+      nextAction: "look at the stage and the diagnostic, then assign again; the label is free",
+      operation: "assign",
+      ids,
+      details,
+      rollbackOccurred: true,
+    });
+  }
+  return new HerdError({
+    category: "rollback_failure",
+    reason: "rollback_failure",
+    message: `${message}, and what was started could not be proved gone: ${left}`,
+    nextAction: `list the workers and look at cleanup_errors; "${label}" stays taken until its process is proven gone`,
+    operation: "assign",
+    ids,
+    primary: { category, message, operation: "assign" },
+    cleanup: { category: "internal_failure", message: left, operation: "close" },
+    details,
+    rollbackOccurred: true,
+    retryAttempted: true,
+  });
+}

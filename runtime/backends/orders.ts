@@ -1,0 +1,164 @@
+import type { Backend, Launch, Order } from "../backend.ts";
+import type { Engine } from "../engine.ts";
+import { messageOf } from "../errors.ts";
+import { envelope } from "../evidence/evidence.ts";
+import type {
+  AskRecord,
+  DeliveryRecord,
+  LaunchRecord,
+  OrderRecord,
+  OutcomeRecord,
+  RequestRecord,
+} from "../kernel/records.ts";
+import type { Step } from "../kernel/step.ts";
+import type { WorkerContext } from "../../machines/vocabulary.ts";
+import { passFailpoint } from "../store/failpoint.ts";
+import { askIdOf, keys } from "../store/keys.ts";
+
+/**
+ * Orders on their way out. They are rows until the event that confirms them is on disk, so that a restart repeats
+ * exactly those.
+ */
+export class Orders {
+  readonly #engine: Engine;
+  readonly #backends: ReadonlyMap<string, Backend>;
+  /** The trees of runs that backends know. */
+  readonly trees = new Map<string, string>();
+  /** Orders that a backend threw at. */
+  readonly #failed: OrderRecord[] = [];
+
+  constructor(engine: Engine, backends: ReadonlyMap<string, Backend>) {
+    this.#engine = engine;
+    this.#backends = backends;
+  }
+
+  /** Gives an order in the batch of a step; it goes out once that is on disk. */
+  put(step: Step, order: OrderRecord): void {
+    step.put(keys.order(order.runId, order.orderId), order);
+    step.after(() => this.perform(order));
+  }
+
+  /** Takes orders back, or notes that they are confirmed. */
+  drop(step: Step, runId: string, ...orderIds: string[]): void {
+    for (const orderId of orderIds) {
+      const key = keys.order(runId, orderId);
+      if (step.read(key) !== undefined) step.del(key);
+    }
+  }
+
+  /** The orders that a turn of the worker confirms: whatever it was told to begin with. */
+  beginnings({ assignment, asks }: WorkerContext): string[] {
+    const { requestId } = assignment ?? {};
+    return [
+      "start",
+      "resume",
+      ...(requestId === undefined ? [] : [`task.${requestId}`]),
+      ...(requestId === undefined || asks === 0 ? [] : [`answer.${askIdOf(requestId, asks)}`]),
+    ];
+  }
+
+  /** Hands an order to its backend; one that throws at it gets it again at the next tick. */
+  perform(record: OrderRecord): void {
+    const backend = this.#backends.get(record.backend ?? "");
+    const order = backend && this.#orderOf(record);
+    if (backend === undefined || order === undefined) return;
+    this.trees.set(record.runId, record.tree);
+    passFailpoint("order.before");
+    try {
+      backend.perform(order);
+    } catch (error) {
+      this.#failed.push(record);
+      process.emitWarning(`the backend "${backend.name}" failed at ${record.kind}, retrying: ${messageOf(error)}`, {
+        type: "HerdBackendWarning",
+      });
+    }
+    passFailpoint("order.after");
+  }
+
+  tick(): void {
+    for (const order of this.#failed.splice(0)) this.perform(order);
+  }
+
+  /** The order as its backend gets it, or undefined when it has become pointless. */
+  #orderOf(record: OrderRecord): Order | undefined {
+    const { orderId, number, runId, label = "", requestId, kind, message = "", files = [] } = record;
+    const base = { orderId: number === undefined ? orderId : `${orderId}.${number}`, runId, label, requestId };
+    switch (kind) {
+      case "stop":
+        return { ...base, kind };
+      case "steer":
+        return { ...base, kind, message, files };
+      case "start":
+        return this.#startOf(record, base);
+      case "task": {
+        const request = this.#request(requestId);
+        return request && { ...base, kind, task: request.task, files: request.files };
+      }
+      case "resume": {
+        const launch = this.#launchOf(record);
+        return launch && { ...base, kind, ...launch };
+      }
+      case "answer": {
+        const askId = record.answerOf ?? "";
+        const answer = this.#engine.kernel.read<AskRecord>(keys.ask(askId))?.answer;
+        if (answer === undefined) return undefined;
+        const worker = this.#engine.kernel.loaded(record.tree)?.worker(runId);
+        const launch = worker?.context.restarted === true ? this.#launchOf(record) : undefined;
+        return { ...base, kind, askId, message: answer.message, files: answer.files, ...(launch && { launch }) };
+      }
+      case "deliver":
+        return this.#deliveryOf(record.delivery as DeliveryRecord, base);
+      case "run":
+      case "watch":
+        return undefined;
+    }
+  }
+
+  #startOf(record: OrderRecord, base: Pick<Order, "orderId" | "runId" | "label" | "requestId">): Order | undefined {
+    const pending = this.#engine.kernel.read<LaunchRecord>(keys.launch(record.runId))?.pending;
+    const request = pending?.request ?? this.#request(record.requestId);
+    if (request === undefined) return undefined;
+    const launch = this.#launchOf(record, request) as Launch;
+    const timeoutMs = pending?.timeoutMs ?? 0;
+    return { ...base, kind: "start", ...launch, task: request.task, files: request.files, timeoutMs };
+  }
+
+  #launchOf({ runId, requestId }: OrderRecord, request = this.#request(requestId)): Launch | undefined {
+    if (request === undefined) return undefined;
+    const launch = this.#engine.kernel.read<LaunchRecord>(keys.launch(runId));
+    const { agent, cwd, sessionId } = request;
+    return {
+      agent,
+      cwd,
+      sessionId,
+      ...(launch?.session && { session: launch.session }),
+      ...(launch?.policy !== undefined && { policy: launch.policy }),
+    };
+  }
+
+  #deliveryOf(
+    delivery: DeliveryRecord,
+    base: Pick<Order, "orderId" | "runId" | "label" | "requestId">,
+  ): Order | undefined {
+    const { kernel } = this.#engine;
+    const request = this.#request(delivery.requestId);
+    if (request === undefined) return undefined;
+    const attempt = 1 + Math.max(0, kernel.epoch - delivery.epoch);
+    if (delivery.kind === "question") {
+      const ask = kernel.read<AskRecord>(keys.ask(delivery.askId ?? ""));
+      if (ask === undefined || ask.answer || ask.abandoned) return undefined;
+      const text = `"${request.label}" asks:\n\n${envelope("Question", ask.question, ask.files)}`;
+      const { runId, label, workspace, sessionId } = request;
+      const details = { askId: ask.askId, requestId: request.requestId, runId, label, workspace, sessionId, attempt };
+      return { ...base, kind: "deliver", what: "question", text, details };
+    }
+    const outcome = kernel.read<OutcomeRecord>(keys.outcome(delivery.requestId));
+    if (outcome === undefined) return undefined;
+    const result = this.#engine.result(request, outcome, attempt);
+    return { ...base, kind: "deliver", what: "result", text: result.envelope, details: result.details };
+  }
+
+  #request(requestId: string | undefined): RequestRecord | undefined {
+    return requestId === undefined ? undefined : this.#engine.request(requestId);
+  }
+}

@@ -1,0 +1,198 @@
+import { randomUUID } from "node:crypto";
+import type { Evidence, Json, WorkerInput } from "../../machines/vocabulary.ts";
+import { startDeadline } from "../asks/deadline.ts";
+import { FUNCTIONS } from "../backend.ts";
+import type { Engine } from "../engine.ts";
+import { HerdError } from "../errors.ts";
+import { newId } from "../ids.ts";
+import type { CallerIdRecord, LabelRecord, LaunchRecord, LeaseRecord, RequestRecord } from "../kernel/records.ts";
+import type { Step } from "../kernel/step.ts";
+import { join } from "../kernel/tree.ts";
+import type { SavedSession } from "../sessions/reference.ts";
+import { keys } from "../store/keys.ts";
+import { callerIdOf, repeated, type Controller } from "./acceptance.ts";
+import { chooseLabel } from "./label.ts";
+import { whyNotDelegate } from "./parent.ts";
+
+/** Everything that was checked before a worker is launched. */
+export interface Plan {
+  agent: string;
+  backend: string;
+  /** Its agent may start workers of its own. */
+  delegates: boolean;
+  policy?: Json | undefined;
+  label: string | undefined;
+  cwd: string;
+  task: string;
+  files: Evidence[];
+  reusable: boolean;
+  timeoutMs: number | undefined;
+  id: string | undefined;
+  /** What tells a repetition under the id from another request. */
+  identity: readonly unknown[];
+  metadata: Json | undefined;
+  deadlineMs: number | undefined;
+  signal: AbortSignal | undefined;
+  /** The saved session that the new run has, or whose copy it begins with, with the lines that are not in this store. */
+  saved?: { session: SavedSession; how: "continues" | "forks"; lines: readonly object[] };
+}
+
+/** Launches a worker; resolves when its task is accepted on disk. @throws HerdError; nothing of it is left then. */
+export async function launch(engine: Engine, by: Controller, plan: Plan): Promise<RequestRecord> {
+  const { signal } = plan;
+  signal?.throwIfAborted();
+  const begun = await engine.kernel.run(by.treeId, (step) => begin(engine, step, by, plan), {
+    operation: "assign",
+    owner: by.owner,
+    refusable: by.parent === undefined,
+  });
+  return "answer" in begun ? begun.answer(signal) : begun;
+}
+
+/** Accepted at once, or on its way to be accepted by its backend. */
+type Begun = RequestRecord | { answer(signal: AbortSignal | undefined): Promise<RequestRecord> };
+
+function begin(engine: Engine, step: Step, by: Controller, plan: Plan): Begun {
+  const { agent, backend, id, saved, metadata, deadlineMs } = plan;
+  const { idKey, hash } = callerIdOf(by, id, plan.identity);
+  const known = knownCall(engine, step, by, idKey, hash, id);
+  if (known) return known;
+  checkRoom(engine, step, by);
+  const { workspace } = by;
+  const label = chooseLabel(step, workspace, { explicit: plan.label, agent, ceiling: engine.options.labelCeiling });
+  const runId = newId();
+  const requestId = by.parent?.call?.requestId ?? newId();
+  const path = join(by.path, runId);
+  const sessionId = saved?.how === "continues" ? saved.session.id : randomUUID();
+  if (saved?.how === "continues") claimSession(step, saved.session, { tree: by.treeId, path, runId });
+  const record: RequestRecord = {
+    requestId,
+    runId,
+    tree: by.treeId,
+    path,
+    owner: by.owner,
+    ...(by.parent && { parentRunId: by.parent.runId }),
+    workspace,
+    label,
+    agent,
+    backend,
+    task: plan.task,
+    files: plan.files,
+    cwd: plan.cwd,
+    sessionId,
+    ...(saved && { continues: true as const }),
+    ...(metadata !== undefined && { metadata }),
+    ...(deadlineMs !== undefined && { deadlineMs }),
+    ...(idKey !== undefined && { callerKey: idKey }),
+    acceptedAt: step.now,
+  };
+  const input: WorkerInput = {
+    runId,
+    label,
+    agent,
+    backend,
+    sessionId,
+    ownerSessionId: by.owner.id,
+    workspace,
+    cwd: plan.cwd,
+    delegates: by.parent === undefined && plan.delegates,
+    reusable: plan.reusable,
+    assignment: {
+      requestId,
+      acceptedAt: step.now,
+      metadata: metadata !== undefined,
+      deadline: deadlineMs !== undefined,
+    },
+  };
+  step.put(keys.label(workspace, label), { tree: by.treeId, path, runId } satisfies LabelRecord);
+  const parent = by.parent?.runId;
+  if (parent === undefined) step.sendTo("", { type: "worker.launch", input });
+  else step.send(parent, { type: "worker.launch", input });
+  if (saved && saved.lines.length > 0) engine.sessions.copied(step, sessionId, engine.newNumber(), saved.lines);
+  const timeoutMs = plan.timeoutMs;
+  const session = sessionOf(saved);
+  engine.backends.launched(step, input, { request: record, hash, timeoutMs, policy: plan.policy, ...session });
+  if (backend !== FUNCTIONS) return onItsWay(engine, step, by, runId);
+  step.put(keys.request(requestId), record);
+  engine.sessions.accepted(step, record, engine.newNumber());
+  if (idKey !== undefined) step.put(idKey, { hash, requestId } satisfies CallerIdRecord);
+  if (deadlineMs !== undefined) startDeadline(step, requestId, runId, step.now + deadlineMs);
+  by.parent?.call?.journal(step, record);
+  return record;
+}
+
+/** The same call was made before: under the caller's id, or by the same place of a parent's function. */
+function knownCall(
+  engine: Engine,
+  step: Step,
+  by: Controller,
+  idKey: string | undefined,
+  hash: string,
+  id: string | undefined,
+): Begun | undefined {
+  const used = idKey === undefined ? undefined : step.read<CallerIdRecord>(idKey);
+  const before = used && repeated(engine, used, hash, id as string);
+  if (before) return "launching" in before ? onItsWay(engine, step, by, before.launching) : before;
+  const call = by.parent?.call;
+  if (call === undefined) return undefined;
+  const request = step.read<RequestRecord>(keys.request(call.requestId));
+  if (request) {
+    call.journal(step, request);
+    return request;
+  }
+  for (const { context } of step.tree.childrenOf(by.path)) {
+    if (context.assignment?.requestId === call.requestId) return onItsWay(engine, step, by, context.runId);
+  }
+  return undefined;
+}
+
+/** Waits from within the step, so that no answer is missed. */
+function onItsWay(engine: Engine, step: Step, by: Controller, runId: string): Begun {
+  const answer = engine.backends.launches.answer(step, runId, by.parent?.call?.journal);
+  return { answer: (signal) => engine.backends.launches.outcome(by.treeId, runId, answer, signal) };
+}
+
+function checkRoom(engine: Engine, step: Step, by: Controller): void {
+  const refusal = by.parent && whyNotDelegate(engine, step.worker(by.parent.runId));
+  if (refusal) throw refusal;
+  const limit = engine.options.maxChildren;
+  let living = 0;
+  for (const _ of step.tree.childrenOf(by.path)) if (++living >= limit) break;
+  if (living < limit) return;
+  throw new HerdError({
+    category: "worker_busy",
+    reason: "too_many_workers",
+    message: `This owner already has ${living} workers, the limit maxChildren is ${limit}`,
+    nextAction: "wait for results or close workers, then assign again",
+    operation: "assign",
+    details: { maxChildren: limit },
+  });
+}
+
+/** One run at a time has a saved session, whichever way it was named. The store's own are known by their ids. */
+function claimSession(step: Step, { id, path, stored }: SavedSession, run: LabelRecord): void {
+  const file = stored ? undefined : path;
+  const lease: LeaseRecord = { ...run, ...(file !== undefined && { file }) };
+  const claims = [keys.lease("id", id), ...(file === undefined ? [] : [keys.lease("path", file)])];
+  const holder = claims.map((key) => step.read<LeaseRecord>(key)).find((row) => row !== undefined);
+  if (holder) throw sessionBusy(id, holder.runId);
+  for (const key of claims) step.put(key, lease);
+}
+
+/** A saved session is in use. */
+export function sessionBusy(session: string, runId: string): HerdError {
+  return new HerdError({
+    category: "worker_busy",
+    reason: "session_busy",
+    message: `The session ${session} is in use by another run`,
+    nextAction: "wait until that run has ended, or begin a copy with fork",
+    operation: "assign",
+    ids: { sessionId: session, runId },
+  });
+}
+
+function sessionOf(saved: Plan["saved"]): { session?: NonNullable<LaunchRecord["session"]> } {
+  const path = saved?.session.path;
+  if (saved === undefined || path === undefined) return {};
+  return { session: saved.how === "continues" ? { continues: path } : { forks: path } };
+}
