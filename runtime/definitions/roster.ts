@@ -1,4 +1,4 @@
-import { readFile, realpath, stat } from "node:fs/promises";
+import { readFile, realpath } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { messageOf } from "../errors.ts";
@@ -167,14 +167,12 @@ async function projectOf({ path, cwd, trusted }: DefinitionSource): Promise<{ pr
   }
 }
 
-/** The canonical path of a folder, or undefined when it does not exist. */
+/** The canonical path of a folder; undefined when it does not exist. Other trouble shows when it is read. */
 async function canonical(path: string): Promise<string | undefined> {
   try {
-    const real = await realpath(path);
-    await stat(real);
-    return real;
-  } catch {
-    return undefined;
+    return await realpath(path);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT" ? undefined : path;
   }
 }
 
