@@ -42,7 +42,7 @@ describe("an override that exists", () => {
       undefined,
       "---\nname: scout\nx: 1\n---\nA",
     ],
-    ["takes out a folded value", "---\nmodel: >-\n  a\n\nx: 1\n---\n", "model", undefined, "---\nx: 1\n---\n"],
+    ["takes out a folded value", "---\nmodel: >-\n  a\n\nx: 1\n---\n", "model", undefined, "---\n\nx: 1\n---\n"],
     ["takes out a blank value", "---\nmodel:\nx: 1\n---\n", "model", undefined, "---\nx: 1\n---\n"],
     ["takes out the only line", "---\nmodel: a\n---\nA", "model", undefined, "---\n---\nA"],
     ["takes out nothing", "---\nx: 1\n---\nA", "model", undefined, "---\nx: 1\n---\nA"],
