@@ -53,30 +53,19 @@ describe("a role prompt", () => {
   });
 });
 
-test.each<[string, string | Buffer | undefined]>([
-  ["is missing", undefined],
-  ["is not UTF-8", Buffer.from([0x66, 0xff])],
-  ["holds NUL", "a\0b"],
-  ["is too large", "x".repeat(1_048_577)],
-])("a file that %s is refused, definition, line and place named", async (_, content) => {
-  if (content !== undefined) await writeFile(join(root, "bad"), content);
-  await expectRefusal("bad");
+describe("a file of a role prompt is refused, definition, line and place named, when it", () => {
+  test.each<[string, (path: string) => Promise<void>]>([
+    ["is missing", () => Promise.resolve()],
+    ["is a folder", async (path) => void (await mkdir(path))],
+    ["is a broken link", (path) => symlink(join(root, "nowhere"), path)],
+    ["is not UTF-8", (path) => writeFile(path, Buffer.from([0x66, 0xff]))],
+    ["holds NUL", (path) => writeFile(path, "a\0b")],
+    ["is too large", (path) => writeFile(path, "x".repeat(1_048_577))],
+  ])("%s", async (_, make) => {
+    await make(join(root, "bad"));
+    const error = await compose(["You work.\n@bad\n"]).catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(HerdError);
+    expect(error).toMatchObject({ category: "invalid_request", reason: "unreadable_prompt_file", field: "agent" });
+    expect((error as HerdError).message).toContain(`The role prompt of "x" in ${join(root, "x.md")} refers to "@bad"`);
+  });
 });
-
-test("a folder is refused as a file of a role prompt", async () => {
-  await expectRefusal("sub");
-});
-
-test("a broken link is refused as a file of a role prompt", async () => {
-  await symlink(join(root, "nowhere"), join(root, "bad"));
-  await expectRefusal("bad");
-});
-
-async function expectRefusal(path: string): Promise<void> {
-  const error = await compose([`You work.\n@${path}\n`]).catch((error: unknown) => error);
-  expect(error).toBeInstanceOf(HerdError);
-  expect(error).toMatchObject({ category: "invalid_request", reason: "unreadable_prompt_file", field: "agent" });
-  expect((error as HerdError).message).toContain(
-    `The role prompt of "x" in ${join(root, "x.md")} refers to "@${path}"`,
-  );
-}

@@ -58,12 +58,13 @@ export async function readDefinitionFolder(folder: string): Promise<FolderConten
 }
 
 /**
- * The content of a regular file of at most `TEXT_LIMIT` bytes.
+ * The content of a regular file of at most `TEXT_LIMIT` bytes. The path must be canonical or the file itself.
  * @throws the error of the file system, or one that says what the file is instead.
  */
 export async function readRegularFile(path: string): Promise<Buffer> {
-  // Non-blocking, so that a FIFO without a writer cannot hang the call.
-  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  // Non-blocking, so that a FIFO without a writer cannot hang the call. A link that took the place of the file since
+  // the folder was read, or its path made canonical, is not followed either.
+  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   try {
     const stats = await handle.stat();
     if (stats.isDirectory()) throw new Error("it is a folder");

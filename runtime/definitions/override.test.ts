@@ -1,7 +1,7 @@
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { HerdError } from "../errors.ts";
 import { writeOverride, type OverrideChange } from "./override.ts";

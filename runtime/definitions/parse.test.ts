@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { overlay, type LayeredFile } from "./overlay.ts";
 import { parseDefinition, type DefinitionFile } from "./parse.ts";
