@@ -115,7 +115,7 @@ async function readCandidate(path: string, given: string, inlineLimit: number, o
 }
 
 /** The content as text if it is complete strict UTF-8 without NUL; a byte order mark is kept. */
-function strictText(content: Buffer): string | undefined {
+export function strictText(content: Buffer): string | undefined {
   if (content.includes(0)) return undefined;
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(content);

@@ -1,0 +1,17 @@
+/** Something about a definition file that its author should know. Nothing is thrown for it. */
+export interface Finding {
+  /** The file, or the folder, that it is about. */
+  file: string;
+  /** The definition, when the file has one. */
+  name?: string;
+  field?: string;
+  /** What should hold, in a few words. */
+  rule: string;
+  /**
+   * `disabled`: the definition stays in the roster and cannot be launched. `ignored`: this part of the file, or the
+   * whole file, has no effect. `hidden`: a file of a higher layer overlays it.
+   */
+  effect: "disabled" | "ignored" | "hidden";
+  /** The whole of it as one sentence for people, with the file. */
+  message: string;
+}
