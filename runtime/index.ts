@@ -29,3 +29,5 @@ export type {
 export type { Evidence, Json, Usage } from "../machines/vocabulary.ts";
 export type { Operation, Range, Row, Store } from "./store/store.ts";
 export { levelStore } from "./store/level.ts";
+export { columnsOf, fit } from "./text/columns.ts";
+export { visible } from "./text/safe.ts";
