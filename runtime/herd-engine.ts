@@ -139,13 +139,11 @@ export class HerdEngine implements Engine, HandleSource {
   }
 
   result(request: RequestRecord, outcome: OutcomeRecord, attempt: number): Result {
-    const { requestId, sessionId } = request;
-    const ended = outcome.outcome;
     return resultOf(request, outcome, {
       attempt,
       delegation: this.#delegation(request),
-      saved: ended.status === "completed" ? this.resultFiles.save(requestId, ended.text) : {},
-      sessionFile: this.sessions.pathOf(sessionId),
+      save: (requestId, text) => this.resultFiles.save(requestId, text),
+      sessionFile: this.sessions.pathOf(request.sessionId),
     });
   }
 

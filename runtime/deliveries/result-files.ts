@@ -12,8 +12,8 @@ export interface SavedText {
 }
 
 /**
- * The whole text of every completed result in a file of its own, `results/<requestId>.txt`, written when the result is
- * read for the first time. The rows are what counts: a file that is missing or was cut short is made again, so nothing
+ * The whole text of every completed result in a file of its own, `results/<requestId>.txt`, written when somebody
+ * is about to learn its path. The rows are what counts: a file that is missing or was cut short is made again, so nothing
  * here waits for the disk.
  */
 export class ResultFiles {
@@ -60,7 +60,8 @@ export class ResultFiles {
       return createFile(path, text);
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      if (code === "ENOENT") mkdirSync(this.#folder as string, { recursive: true, mode: 0o700 });
+      // Not the folders above it: a store that was removed is not to appear again.
+      if (code === "ENOENT") mkdirSync(this.#folder as string, { mode: 0o700 });
       else if (code !== "EEXIST") throw error;
       else if (isWhole(path, text)) return;
       // Removed rather than overwritten, for its mode and in case it is a link.

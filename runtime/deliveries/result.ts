@@ -1,7 +1,7 @@
 import type { Json, Usage } from "../../machines/vocabulary.ts";
 import { paneIdOf } from "../backend.ts";
 import type { OutcomeRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
-import { delegationStatus, resultEnvelope, type Delegation } from "./envelope.ts";
+import { delegationStatus, resultEnvelope, type Delegation, type Envelope } from "./envelope.ts";
 import type { SavedText } from "./result-files.ts";
 
 /** The one end of an assignment. */
@@ -21,36 +21,77 @@ export interface Result {
   text: string;
   /** What a function worker returned, when that was not a string. */
   data?: Json;
-  /** The file with the whole text of a completed result, unless there is no disk or it could not be saved. */
-  resultPath?: string;
+  /**
+   * The file with the whole text of a completed result, unless there is no disk or it could not be saved. It is written
+   * before this, `details` or `envelope` is read for the first time.
+   */
+  readonly resultPath?: string | undefined;
   elapsedMs: number;
   usage?: Usage;
   error?: { code: string; message: string };
   /** The seed's completion details. */
-  details: Record<string, Json>;
+  readonly details: Record<string, Json>;
   /** What a model reads: a compact header, then the text within 2,000 lines and 50 KB, without control characters. */
-  envelope: string;
+  readonly envelope: string;
 }
 
 /** What a result is made of besides the records of its assignment. */
 export interface ResultParts {
   attempt: number;
   delegation: Delegation;
-  saved: SavedText;
+  /** Saves the whole text of a completed result. */
+  save(requestId: string, text: string): SavedText;
   /** The worker's session file, where there is a disk. */
   sessionFile: string | undefined;
 }
 
 /** The result as its owner gets it, from what was accepted, how it ended, and what else is under way. */
-export function resultOf(
+export function resultOf(request: RequestRecord, ended: OutcomeRecord, parts: ResultParts): Result {
+  const { outcome, endedAt, deliveryId = "" } = ended;
+  const { requestId, label, agent, owner, metadata } = request;
+  // Making a file holds everybody up for longer than a whole cycle takes, and a program that reads the text needs
+  // none: it is made for the first one who reads something that names it.
+  let made: Shown | undefined;
+  const shown = () => (made ??= shownOf(request, ended, parts));
+  return {
+    requestId,
+    label,
+    agent,
+    owner,
+    ...(metadata !== undefined && { metadata }),
+    deliveryId,
+    attempt: parts.attempt,
+    status: outcome.status,
+    text: outcome.status === "completed" ? outcome.text : "",
+    ...(outcome.status === "completed" && outcome.data !== undefined && { data: outcome.data }),
+    elapsedMs: Math.max(0, endedAt - request.acceptedAt),
+    ...("usage" in outcome && outcome.usage && { usage: outcome.usage }),
+    ...(outcome.status !== "completed" && { error: outcome.error }),
+    get resultPath() {
+      return shown().saved.path;
+    },
+    get details() {
+      return shown().details;
+    },
+    get envelope() {
+      return shown().envelope.text;
+    },
+  };
+}
+
+interface Shown {
+  saved: SavedText;
+  details: Record<string, Json>;
+  envelope: Envelope;
+}
+
+function shownOf(
   request: RequestRecord,
-  { outcome, endedAt, deliveryId = "", details: more }: OutcomeRecord,
-  { attempt, delegation, saved, sessionFile }: ResultParts,
-): Result {
-  const elapsedMs = Math.max(0, endedAt - request.acceptedAt);
-  const text = outcome.status === "completed" ? outcome.text : "";
+  { outcome, endedAt, details: more }: OutcomeRecord,
+  { delegation, save, sessionFile }: ResultParts,
+): Shown {
+  const saved = outcome.status === "completed" ? save(request.requestId, outcome.text) : {};
   const envelope = resultEnvelope(request, outcome, { saved, delegation });
-  const { active, pending } = delegation;
   const details: Record<string, Json> = {
     requestId: request.requestId,
     workerLabel: request.label,
@@ -69,28 +110,13 @@ export function resultOf(
     ...(saved.error !== undefined && { resultPersistenceError: saved.error }),
     ...("unreadSteers" in outcome && outcome.unreadSteers !== undefined && { unreadSteers: outcome.unreadSteers }),
     delegationStatus: delegationStatus(delegation),
-    activeDirect: active,
-    pendingDirectResults: pending,
-    unresolvedDirect: active + pending,
-    ...(outcome.status === "completed" ? { elapsedMs } : { error: outcome.error }),
+    activeDirect: delegation.active,
+    pendingDirectResults: delegation.pending,
+    unresolvedDirect: delegation.active + delegation.pending,
+    ...(outcome.status === "completed"
+      ? { elapsedMs: Math.max(0, endedAt - request.acceptedAt) }
+      : { error: outcome.error }),
     ...more,
   };
-  return {
-    requestId: request.requestId,
-    label: request.label,
-    agent: request.agent,
-    owner: request.owner,
-    ...(request.metadata !== undefined && { metadata: request.metadata }),
-    deliveryId,
-    attempt,
-    status: outcome.status,
-    text,
-    ...(outcome.status === "completed" && outcome.data !== undefined && { data: outcome.data }),
-    ...(saved.path !== undefined && { resultPath: saved.path }),
-    elapsedMs,
-    ...("usage" in outcome && outcome.usage && { usage: outcome.usage }),
-    ...(outcome.status !== "completed" && { error: outcome.error }),
-    details,
-    envelope: envelope.text,
-  };
+  return { saved, details, envelope };
 }
