@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { messageOf } from "../errors.ts";
 
 /** Results known to be saved; of more than this the oldest are looked up again. */
-const REMEMBERED = 4_096;
+const REMEMBERED = 1_024;
 
 /** Where the whole text of a result is, or why it is not saved. Neither where there is no disk. */
 export interface SavedText {
