@@ -16,6 +16,8 @@ export { StopReason } from "./functions/worker.ts";
 export type { AskOwnerRequest, Worker } from "./functions/worker.ts";
 export { tools } from "./subagent/tools.ts";
 export type { ToolDefinition } from "./subagent/tools.ts";
+export { toolText } from "./subagent/text.ts";
+export type { ToolTextOptions } from "./subagent/text.ts";
 export type {
   AgentRow,
   AskOwnerAnswer,

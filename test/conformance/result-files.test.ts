@@ -124,7 +124,7 @@ describe("the text of a result", () => {
     const again = await open(directory);
     await again.tick();
     expect(await readdir(join(directory, "results"))).toEqual([]);
-    await expect(again.assignment(run.requestId)).rejects.toThrow();
+    await expect(again.assignment(run.requestId)).rejects.toMatchObject({ category: "target_not_found" });
   });
 
   test("cannot pass for a header, and neither can an agent's name", async () => {
