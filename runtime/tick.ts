@@ -82,7 +82,7 @@ export class Ticker {
     del(keys.request(requestId));
     del(key);
     // Before the rows, without which nobody would look for it after a crash.
-    resultFiles.remove(requestId);
+    await resultFiles.remove(requestId);
     await kernel.write(operations);
     if (request) await sessions.remove(request.sessionId);
   }

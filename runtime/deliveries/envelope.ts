@@ -12,7 +12,7 @@ export interface Delegation {
 /** What a model reads of a result. */
 export interface Envelope {
   text: string;
-  /** The body is only the head of the result. */
+  /** The body is only the head of the result or of the error. */
   truncated: boolean;
 }
 
@@ -33,7 +33,8 @@ export function resultEnvelope(
   if (outcome.status !== "completed") {
     const { code, message } = outcome.error;
     const cause = bounded(printable(`${code}: ${message}`));
-    return { text: `${header.join("\n")}\n\n${cause.text}`, truncated: false };
+    const rest = cause.truncated ? "\n\n[truncated: the whole error is in the details]" : "";
+    return { text: `${header.join("\n")}\n\n${cause.text}${rest}`, truncated: cause.truncated };
   }
   const place = saved.path === undefined ? "the result" : pathOnALine(saved.path);
   if (saved.path !== undefined) header.push(`saved: ${place}`);

@@ -63,10 +63,10 @@ describe("a result's text", () => {
     await expect(stat(directory)).rejects.toThrow("ENOENT");
   });
 
-  test("has no file in a store without a folder", () => {
+  test("has no file in a store without a folder", async () => {
     const nowhere = new ResultFiles(undefined, false);
     expect(nowhere.save("one", "text")).toEqual({});
-    expect(() => nowhere.remove("one")).not.toThrow();
+    await expect(nowhere.remove("one")).resolves.toBeUndefined();
   });
 
   test("is only looked for by a herd that changes nothing", async () => {
@@ -80,11 +80,18 @@ describe("a result's text", () => {
     const kept = files();
     kept.save("one", "text");
     kept.save("two", "text");
-    kept.remove("one");
-    kept.remove("never");
+    await kept.remove("one");
+    await kept.remove("never");
     expect(await readdir(join(directory, "results"))).toEqual(["two.txt"]);
     expect(kept.save("one", "text")).toEqual({ path });
     expect(await readFile(path, "utf8")).toBe("text");
+  });
+
+  test("that cannot be removed is said to be left, and keeps nothing else from going", async () => {
+    await mkdir(path, { recursive: true });
+    const warned = new Promise<Error>((resolve) => process.once("warning", resolve));
+    await files().remove("one");
+    expect(await warned).toMatchObject({ name: "HerdResultFileWarning", message: expect.stringContaining(path) });
   });
 
   test("is looked up again when too many were saved since, and found", async () => {

@@ -1,4 +1,5 @@
 import { lstatSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { messageOf } from "../errors.ts";
 
@@ -44,11 +45,11 @@ export class ResultFiles {
   }
 
   /** The assignment is pruned. A file that cannot be removed must not keep its rows, which would come due for ever. */
-  remove(requestId: string): void {
+  async remove(requestId: string): Promise<void> {
     if (this.#folder === undefined) return;
     this.#saved.delete(requestId);
     try {
-      rmSync(join(this.#folder, `${requestId}.txt`), { force: true });
+      await rm(join(this.#folder, `${requestId}.txt`), { force: true });
     } catch (error) {
       process.emitWarning(`a result file was not removed: ${messageOf(error)}`, { type: "HerdResultFileWarning" });
     }

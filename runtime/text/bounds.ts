@@ -1,6 +1,6 @@
 /** Lines and bytes that a model sees of one text. Source: specification of the delivered envelope. */
-export const VISIBLE_LINES = 2_000;
-export const VISIBLE_BYTES = 50 * 1024;
+const VISIBLE_LINES = 2_000;
+const VISIBLE_BYTES = 50 * 1024;
 
 /** The head of a well-formed text within both bounds, never cut inside a code point. */
 export function bounded(text: string): { text: string; truncated: boolean } {

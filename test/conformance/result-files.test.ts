@@ -45,6 +45,23 @@ describe("the text of a result", () => {
     expect([await modeOf(join(directory, "results")), await modeOf(path)]).toEqual([0o700, 0o600]);
   });
 
+  test("is in a file before anybody can learn its path, and in none while nobody wants to", async () => {
+    const directory = await folder();
+    const herd = await open(directory);
+    const owner = herd.owner("me");
+    const results = [];
+    for (const task of ["A", "B", "C", "D"]) results.push(await (await owner.assign({ agent: "does", task })).result());
+    expect(results.map(({ text }) => text)).toEqual(["did A", "did B", "did C", "did D"]);
+    expect(await readdir(directory)).not.toContain("results");
+    const [a, b, c, d] = results as [Result, Result, Result, Result];
+    const told = [a.resultPath, b.details["resultPath"], c.envelope.match(/\nsaved: (.*)\n/)?.[1], { ...d }.resultPath];
+    for (const [index, { requestId }] of results.entries()) {
+      expect(told[index]).toBe(join(directory, "results", `${requestId}.txt`));
+    }
+    expect(await readdir(join(directory, "results"))).toHaveLength(4);
+    expect(JSON.parse(JSON.stringify(a))).toEqual(a);
+  });
+
   test("that is too long to show names the file that has all of it", async () => {
     const directory = await folder();
     const text = "line\n".repeat(3_000);
@@ -101,6 +118,14 @@ describe("the text of a result", () => {
     const run = await owner.assign({ agent: "asks", task: "A" });
     await owner.close({ label: run.label });
     const closed = await run.result();
+    const long = { ...throws, run: () => Promise.reject(new Error("no luck ".repeat(9_000))) };
+    const verbose = await open(await folder(), { agents: { long } });
+    const { envelope: head, details: all } = await (
+      await verbose.owner("me").assign({ agent: "long", task: "A" })
+    ).result();
+    expect(Buffer.byteLength(head)).toBeLessThan(52 * 1024);
+    expect(head).toMatch(/\[truncated: the whole error is in the details\]$/);
+    expect(all).toMatchObject({ truncated: true, error: { message: "no luck ".repeat(9_000) } });
     for (const { details, resultPath } of [failed, closed]) {
       expect(resultPath).toBeUndefined();
       expect(Object.keys(details).filter((key) => /path|persistence/i.test(key))).toEqual([]);
