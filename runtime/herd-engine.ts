@@ -142,7 +142,7 @@ export class HerdEngine implements Engine, HandleSource {
     return resultOf(request, outcome, {
       attempt,
       delegation: this.#delegation(request),
-      save: (requestId, text) => this.resultFiles.save(requestId, text),
+      files: this.resultFiles,
       sessionFile: this.sessions.pathOf(request.sessionId),
     });
   }

@@ -28,6 +28,11 @@ export class ResultFiles {
     this.#passive = passive;
   }
 
+  /** Whether there is a disk to save anything on. */
+  get available(): boolean {
+    return this.#folder !== undefined;
+  }
+
   /** Sees to it that the text is in its file. Synchronous, so that nobody is told a path before it is true. */
   save(requestId: string, text: string): SavedText {
     if (this.#folder === undefined) return {};

@@ -2,7 +2,7 @@ import type { Json, Usage } from "../../machines/vocabulary.ts";
 import { paneIdOf } from "../backend.ts";
 import type { OutcomeRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
 import { delegationStatus, resultEnvelope, type Delegation, type Envelope } from "./envelope.ts";
-import type { SavedText } from "./result-files.ts";
+import type { ResultFiles, SavedText } from "./result-files.ts";
 
 /** The one end of an assignment. */
 export interface Result {
@@ -39,8 +39,8 @@ export interface Result {
 export interface ResultParts {
   attempt: number;
   delegation: Delegation;
-  /** Saves the whole text of a completed result. */
-  save(requestId: string, text: string): SavedText;
+  /** Where the whole texts of completed results are. */
+  files: ResultFiles;
   /** The worker's session file, where there is a disk. */
   sessionFile: string | undefined;
 }
@@ -49,11 +49,11 @@ export interface ResultParts {
 export function resultOf(request: RequestRecord, ended: OutcomeRecord, parts: ResultParts): Result {
   const { outcome, endedAt, deliveryId = "" } = ended;
   const { requestId, label, agent, owner, metadata } = request;
-  // Making a file holds everybody up for longer than a whole cycle takes, and a program that reads the text needs
-  // none: it is made for the first one who reads something that names it.
+  // Making a file holds everybody up for as long as half of an assignment's work, and a program that reads the text
+  // needs none: it is made for the first one who reads something that names it.
   let made: Shown | undefined;
   const shown = () => (made ??= shownOf(request, ended, parts));
-  return {
+  const result: Result = {
     requestId,
     label,
     agent,
@@ -67,9 +67,6 @@ export function resultOf(request: RequestRecord, ended: OutcomeRecord, parts: Re
     elapsedMs: Math.max(0, endedAt - request.acceptedAt),
     ...("usage" in outcome && outcome.usage && { usage: outcome.usage }),
     ...(outcome.status !== "completed" && { error: outcome.error }),
-    get resultPath() {
-      return shown().saved.path;
-    },
     get details() {
       return shown().details;
     },
@@ -77,6 +74,10 @@ export function resultOf(request: RequestRecord, ended: OutcomeRecord, parts: Re
       return shown().envelope.text;
     },
   };
+  if (outcome.status === "completed" && parts.files.available) {
+    Object.defineProperty(result, "resultPath", { enumerable: true, get: () => shown().saved.path });
+  }
+  return result;
 }
 
 interface Shown {
@@ -88,9 +89,9 @@ interface Shown {
 function shownOf(
   request: RequestRecord,
   { outcome, endedAt, details: more }: OutcomeRecord,
-  { delegation, save, sessionFile }: ResultParts,
+  { delegation, files, sessionFile }: ResultParts,
 ): Shown {
-  const saved = outcome.status === "completed" ? save(request.requestId, outcome.text) : {};
+  const saved = outcome.status === "completed" ? files.save(request.requestId, outcome.text) : {};
   const envelope = resultEnvelope(request, outcome, { saved, delegation });
   const details: Record<string, Json> = {
     requestId: request.requestId,
