@@ -9,7 +9,9 @@ import { Deliveries } from "./deliveries/deliveries.ts";
 import type { AssignmentStatus } from "./deliveries/assignment.ts";
 import { Handle, type HandleSource } from "./deliveries/handle.ts";
 import { acknowledge, recordClosed, recordResult } from "./deliveries/record.ts";
-import { resultOf, type Delegation, type Result } from "./deliveries/result.ts";
+import type { Delegation } from "./deliveries/envelope.ts";
+import { resultOf, type Result } from "./deliveries/result.ts";
+import { ResultFiles } from "./deliveries/result-files.ts";
 import type { BackendFactory } from "./backend.ts";
 import type { Clock, Engine, Teller } from "./engine.ts";
 import type { HerdError } from "./errors.ts";
@@ -48,6 +50,7 @@ export class HerdEngine implements Engine, HandleSource {
   readonly functions: Functions;
   readonly backends: Backends;
   readonly sessions: SessionFiles;
+  readonly resultFiles: ResultFiles;
   /** Set when the herd takes nothing any more: whoever waits for news hears it. */
   closed: HerdError | undefined;
   readonly closings = new Set<string>();
@@ -88,6 +91,7 @@ export class HerdEngine implements Engine, HandleSource {
     this.functions = new Functions(this);
     this.backends = new Backends(this, backends, backendOf);
     this.sessions = new SessionFiles(this.kernel);
+    this.resultFiles = new ResultFiles(store.directory, options.passive);
   }
 
   /** Opens the store and goes on with what was under way. */
@@ -156,7 +160,12 @@ export class HerdEngine implements Engine, HandleSource {
   }
 
   result(request: RequestRecord, outcome: OutcomeRecord, attempt: number): Result {
-    return resultOf(request, outcome, attempt, this.#delegation(request));
+    return resultOf(request, outcome, {
+      attempt,
+      delegation: this.#delegation(request),
+      files: this.resultFiles,
+      sessionFile: this.sessions.pathOf(request.sessionId),
+    });
   }
 
   question(ask: AskRecord, request: RequestRecord, attempt: number): Question {
@@ -314,19 +323,20 @@ export class HerdEngine implements Engine, HandleSource {
     }
   }
 
-  /** The direct workers of the same owner, without the one whose result this is. */
-  #delegation({ tree: treeId, path, requestId }: RequestRecord): Delegation {
+  /** The direct workers of the same owner, without the assignment whose result this is. */
+  #delegation({ tree: treeId, path, runId, requestId }: RequestRecord): Delegation {
     const counts = { active: 0, pending: 0 };
     const tree = this.kernel.loaded(treeId);
     if (tree === undefined) return counts;
     const owner = parentPath(path);
+    const itself = (worker: WorkerContext) => worker.runId === runId && worker.assignment?.requestId === requestId;
     for (const { state, context } of tree.childrenOf(owner)) {
-      if (context.assignment === null || context.assignment.requestId === requestId) continue;
+      if (context.assignment === null || itself(context)) continue;
       if (state.startsWith("settling.un")) counts.pending++;
       else counts.active++;
     }
     for (const { path: at, context } of tree.resting.values()) {
-      if (parentPath(at) === owner && context.assignment?.requestId !== requestId) counts.pending++;
+      if (parentPath(at) === owner && !itself(context)) counts.pending++;
     }
     return counts;
   }

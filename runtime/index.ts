@@ -16,6 +16,8 @@ export { StopReason } from "./functions/worker.ts";
 export type { AskOwnerRequest, Worker } from "./functions/worker.ts";
 export { tools } from "./subagent/tools.ts";
 export type { ToolDefinition } from "./subagent/tools.ts";
+export { toolText } from "./subagent/text.ts";
+export type { ToolTextOptions } from "./subagent/text.ts";
 export type {
   AgentRow,
   AskOwnerAnswer,
@@ -30,3 +32,5 @@ export type {
 export type { Evidence, Json, Usage } from "../machines/vocabulary.ts";
 export type { Operation, Range, Row, Store } from "./store/store.ts";
 export { levelStore } from "./store/level.ts";
+export { columnsOf, fit } from "./text/columns.ts";
+export { visible } from "./text/safe.ts";

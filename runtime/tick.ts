@@ -68,7 +68,7 @@ export class Ticker {
 
   /** Finished long ago: the request with everything that belongs to it goes. */
   async #prune(key: string, requestId: string): Promise<void> {
-    const { kernel, sessions } = this.#engine;
+    const { kernel, resultFiles, sessions } = this.#engine;
     const operations: Operation[] = [];
     const del = (row: string) => operations.push({ type: "del", key: row });
     const request = kernel.read<RequestRecord>(keys.request(requestId));
@@ -84,6 +84,8 @@ export class Ticker {
     del(keys.outcome(requestId));
     del(keys.request(requestId));
     del(key);
+    // Before the rows, without which nobody would look for it after a crash.
+    await resultFiles.remove(requestId);
     await kernel.write(operations);
   }
 

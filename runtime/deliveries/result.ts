@@ -1,6 +1,8 @@
 import type { Json, Usage } from "../../machines/vocabulary.ts";
 import { paneIdOf } from "../backend.ts";
 import type { OutcomeRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
+import { delegationStatus, resultEnvelope, type Delegation, type Envelope } from "./envelope.ts";
+import type { ResultFiles, SavedText } from "./result-files.ts";
 
 /** The one end of an assignment. */
 export interface Result {
@@ -19,36 +21,78 @@ export interface Result {
   text: string;
   /** What a function worker returned, when that was not a string. */
   data?: Json;
-  resultPath?: string;
+  /**
+   * The file with the whole text of a completed result, unless there is no disk or it could not be saved. It is written
+   * before this, `details` or `envelope` is read for the first time.
+   */
+  readonly resultPath?: string | undefined;
   elapsedMs: number;
   usage?: Usage;
   error?: { code: string; message: string };
   /** The seed's completion details. */
-  details: Record<string, Json>;
-  /** What a model reads: a compact header, then the text within 2,000 lines and 50 KB. */
-  envelope: string;
+  readonly details: Record<string, Json>;
+  /** What a model reads: a compact header, then the text within 2,000 lines and 50 KB, without control characters. */
+  readonly envelope: string;
 }
 
-/** Lines and bytes that a model sees of a result. Source: specification of the delivered envelope. */
-const VISIBLE_LINES = 2_000;
-const VISIBLE_BYTES = 50 * 1024;
-
-/** What the same owner still waits for besides this result: direct workers at work, and results on their way. */
-export interface Delegation {
-  active: number;
-  pending: number;
+/** What a result is made of besides the records of its assignment. */
+export interface ResultParts {
+  attempt: number;
+  delegation: Delegation;
+  /** Where the whole texts of completed results are. */
+  files: ResultFiles;
+  /** The worker's session file, where there is a disk. */
+  sessionFile: string | undefined;
 }
 
 /** The result as its owner gets it, from what was accepted, how it ended, and what else is under way. */
-export function resultOf(
+export function resultOf(request: RequestRecord, ended: OutcomeRecord, parts: ResultParts): Result {
+  const { outcome, endedAt, deliveryId = "" } = ended;
+  const { requestId, label, agent, owner, metadata } = request;
+  // Making a file holds everybody up for as long as half of an assignment's work, and a program that reads the text
+  // needs none: it is made for the first one who reads something that names it.
+  let made: Shown | undefined;
+  const shown = () => (made ??= shownOf(request, ended, parts));
+  const result: Result = {
+    requestId,
+    label,
+    agent,
+    owner,
+    ...(metadata !== undefined && { metadata }),
+    deliveryId,
+    attempt: parts.attempt,
+    status: outcome.status,
+    text: outcome.status === "completed" ? outcome.text : "",
+    ...(outcome.status === "completed" && outcome.data !== undefined && { data: outcome.data }),
+    elapsedMs: Math.max(0, endedAt - request.acceptedAt),
+    ...("usage" in outcome && outcome.usage && { usage: outcome.usage }),
+    ...(outcome.status !== "completed" && { error: outcome.error }),
+    get details() {
+      return shown().details;
+    },
+    get envelope() {
+      return shown().envelope.text;
+    },
+  };
+  if (outcome.status === "completed" && parts.files.available) {
+    Object.defineProperty(result, "resultPath", { enumerable: true, get: () => shown().saved.path });
+  }
+  return result;
+}
+
+interface Shown {
+  saved: SavedText;
+  details: Record<string, Json>;
+  envelope: Envelope;
+}
+
+function shownOf(
   request: RequestRecord,
-  { outcome, endedAt, deliveryId = "", details: more }: OutcomeRecord,
-  attempt: number,
-  { active, pending }: Delegation,
-): Result {
-  const elapsedMs = Math.max(0, endedAt - request.acceptedAt);
-  const text = outcome.status === "completed" ? outcome.text : "";
-  const visible = bounded(text);
+  { outcome, endedAt, details: more }: OutcomeRecord,
+  { delegation, files, sessionFile }: ResultParts,
+): Shown {
+  const saved = outcome.status === "completed" ? files.save(request.requestId, outcome.text) : {};
+  const envelope = resultEnvelope(request, outcome, { saved, delegation });
   const details: Record<string, Json> = {
     requestId: request.requestId,
     workerLabel: request.label,
@@ -59,73 +103,21 @@ export function resultOf(
     paneId: paneIdOf(request),
     cwd: request.cwd,
     piSessionId: request.sessionId,
+    ...(sessionFile !== undefined && { piSessionFile: sessionFile }),
     status: outcome.status,
-    truncated: visible.truncated,
+    truncated: envelope.truncated,
+    ...(saved.path !== undefined && { resultPath: saved.path }),
+    ...(saved.path !== undefined && envelope.truncated && { fullOutputPath: saved.path }),
+    ...(saved.error !== undefined && { resultPersistenceError: saved.error }),
     ...("unreadSteers" in outcome && outcome.unreadSteers !== undefined && { unreadSteers: outcome.unreadSteers }),
-    activeDirect: active,
-    pendingDirectResults: pending,
-    unresolvedDirect: active + pending,
-    ...(outcome.status === "completed" ? { elapsedMs } : { error: outcome.error }),
+    delegationStatus: delegationStatus(delegation),
+    activeDirect: delegation.active,
+    pendingDirectResults: delegation.pending,
+    unresolvedDirect: delegation.active + delegation.pending,
+    ...(outcome.status === "completed"
+      ? { elapsedMs: Math.max(0, endedAt - request.acceptedAt) }
+      : { error: outcome.error }),
     ...more,
   };
-  return {
-    requestId: request.requestId,
-    label: request.label,
-    agent: request.agent,
-    owner: request.owner,
-    ...(request.metadata !== undefined && { metadata: request.metadata }),
-    deliveryId,
-    attempt,
-    status: outcome.status,
-    text,
-    ...(outcome.status === "completed" && outcome.data !== undefined && { data: outcome.data }),
-    elapsedMs,
-    ...("usage" in outcome && outcome.usage && { usage: outcome.usage }),
-    ...(outcome.status !== "completed" && { error: outcome.error }),
-    details,
-    envelope: envelopeOf(request, outcome, visible, { active, pending }),
-  };
-}
-
-function envelopeOf(
-  request: RequestRecord,
-  outcome: OutcomeRecord["outcome"],
-  visible: { text: string; truncated: boolean },
-  { active, pending }: Delegation,
-): string {
-  const unresolved =
-    active + pending === 0
-      ? ""
-      : `\ndelegation: ${active} active direct, ${pending} pending direct results, ${active + pending} unresolved. ` +
-        "Partial results may inform decisions; do not conclude while work is unresolved.";
-  const header = `label: ${request.label} | agent: ${request.agent} | request: ${request.requestId} | status: ${outcome.status}${unresolved}`;
-  if (outcome.status !== "completed") return `${header}\n\n${outcome.error.code}: ${outcome.error.message}`;
-  const notice = visible.truncated ? "\n\n[truncated: the whole text is in the result]" : "";
-  return `${header}\n\n${visible.text}${notice}`;
-}
-
-/** The head of a text within both bounds, never cut inside a code point. */
-function bounded(text: string): { text: string; truncated: boolean } {
-  let end = text.length;
-  let newlines = 0;
-  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) {
-    if (++newlines === VISIBLE_LINES) {
-      end = at;
-      break;
-    }
-  }
-  let head = text.slice(0, Math.min(end, VISIBLE_BYTES));
-  if (Buffer.byteLength(head) > VISIBLE_BYTES) head = cutToBytes(head, VISIBLE_BYTES);
-  // A slice may have cut a surrogate pair.
-  if (/[\uD800-\uDBFF]$/.test(head)) head = head.slice(0, -1);
-  return { text: head, truncated: head.length < text.length };
-}
-
-function cutToBytes(text: string, limit: number): string {
-  const bytes = Buffer.from(text).subarray(0, limit);
-  let end = bytes.length;
-  while (end > 0 && ((bytes[end - 1] as number) & 0xc0) === 0x80) end--;
-  const lead = bytes[end - 1] ?? 0;
-  const width = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
-  return bytes.subarray(0, end - 1 + width <= limit ? end - 1 + width : end - 1).toString();
+  return { saved, details, envelope };
 }

@@ -115,9 +115,10 @@ async function carryOut(engine: Engine, by: Controller, variant: Variant, fields
   switch (variant) {
     case "list": {
       const { workers, agentDefinitions, cleanupErrors } = await list(engine, by);
+      const labels = new Set(workers.map((row) => row.label));
       return withoutUndefined({
         ok: true,
-        workers: workers.map(seedRow),
+        workers: workers.map((row) => seedRow(row, labels)),
         agent_definitions: agentDefinitions,
         cleanup_errors: cleanupErrors,
       });
@@ -266,8 +267,8 @@ function bad(operation: string, field: string | readonly string[], message: stri
   return invalidRequest(operation, "invalid_field", message, `correct ${names}`, { field: names });
 }
 
-/** A worker row in the seed's spelling. */
-function seedRow(row: WorkerRow): object {
+/** A worker row in the seed's spelling. Its parent is named only where that is listed too. */
+function seedRow(row: WorkerRow, listed: ReadonlySet<string>): object {
   return withoutUndefined({
     label: row.label,
     kind: "pi-herd",
@@ -289,13 +290,14 @@ function seedRow(row: WorkerRow): object {
     last_activity_at: row.lastActivityAt,
     stale: row.stale,
     inactive_ms: row.inactiveMs,
-    parent_label: row.parentLabel,
+    parent_label: row.parentLabel !== undefined && listed.has(row.parentLabel) ? row.parentLabel : undefined,
     orphan: row.orphan,
     cleanup_error: row.cleanupError,
     result_error: row.resultError,
     recovery_only: row.recoveryOnly,
     diagnostic: row.diagnostic,
     queued: row.queued,
+    question: row.question && { ask_id: row.question.askId, question: row.question.question },
     tokens: {},
   });
 }

@@ -110,6 +110,32 @@ describe("a result", () => {
     expect(fetched).toEqual(tasks.map(large));
   });
 
+  test("counts a sibling that carries the same request id, and its own worker's next assignment", async () => {
+    const t = await createTestHerd({ agents });
+    const script = t.scripted("does");
+    const owner = t.herd.owner("handles");
+    const one = await owner.assign({ agent: "does", task: "A", label: "one", reusable: true });
+    const two = await owner.assign({ agent: "does", task: "B", label: "two" });
+    const run = await script.run("one");
+    await run.turn();
+    await (await script.run("two")).turn();
+    await t.idle();
+    // Nothing that the engine does leads here: the id is the key of its request.
+    const rows = await t.store.range({ gte: "a!", lt: "a~" });
+    const [key, text] = rows.find((row) => row[1].includes('"label":"two"')) as [string, string];
+    const value = text.replace(two.requestId, one.requestId);
+    await t.store.batch([{ type: "put", key, value }], { sync: true });
+    await t.crash();
+    await run.settle("did A");
+    const countsOf = async () => {
+      const { details } = await (await t.herd.assignment(one.requestId)).result();
+      return [details["activeDirect"], details["pendingDirectResults"], details["delegationStatus"]];
+    };
+    expect(await countsOf()).toEqual([1, 0, expect.stringMatching(/^1 active direct, .*, 1 unresolved\. Partial/)]);
+    await t.herd.owner("handles").assign({ label: "one", task: "C", wait: true });
+    expect(await countsOf()).toEqual([2, 0, expect.stringMatching(/^2 active direct, .*, 2 unresolved\. Partial/)]);
+  });
+
   test("is not to be seen right after acceptance; it comes by delivery alone", async () => {
     const t = await createTestHerd({ agents });
     const script = t.scripted("does");
