@@ -19,6 +19,7 @@ import type {
 import type { Step } from "./kernel/step.ts";
 import type { Tree, WorkerView } from "./kernel/tree.ts";
 import type { ResolvedOptions } from "./options.ts";
+import type { Agent, Roster } from "./roster.ts";
 import type { SessionFiles } from "./sessions/session-files.ts";
 
 /** What time is it, and how to wait: the system's, or a test's. */
@@ -71,9 +72,8 @@ export interface LaunchPlan {
 export interface ProcessExecutor extends Executor {
   /** Every folder in which a backend keeps session files. */
   readonly sessionFolders: readonly string[];
-  /** The name of the backend that runs an agent's workers. */
-  backendFor(agent: string): string;
-  isProcess(agent: string): boolean;
+  /** The name of the backend that runs an agent's workers. @throws HerdError `no_backend` when there is none. */
+  backendFor(agent: Agent): string;
   /** Whether workers could be started on a backend at all. @throws HerdError what speaks against it. */
   preflight(backend: string): void | Promise<void>;
   /** The rest of a launch: a function is accepted in the same batch, a process has to accept first. */
@@ -113,7 +113,10 @@ export interface Engine {
   /** The working directory of owners that name none. */
   readonly cwd: string;
   readonly events: Events;
+  /** The functions of this program. */
   readonly agents: Agents;
+  /** Every agent that can be assigned. */
+  readonly roster: Roster;
   readonly kernel: Kernel;
   readonly deliveries: Deliveries;
   readonly sessions: SessionFiles;

@@ -13,15 +13,24 @@ import type { Delegation } from "./deliveries/envelope.ts";
 import { resultOf, type Result } from "./deliveries/result.ts";
 import { ResultFiles } from "./deliveries/result-files.ts";
 import type { BackendFactory } from "./backend.ts";
+import { Definitions } from "./definitions/roster.ts";
 import type { Clock, Engine, Teller } from "./engine.ts";
 import type { HerdError } from "./errors.ts";
 import { Events } from "./events.ts";
 import { Agents } from "./functions/agent.ts";
 import { Functions } from "./functions/functions.ts";
 import { Kernel } from "./kernel/kernel.ts";
-import type { AskRecord, DeliveryRecord, LeaseRecord, OutcomeRecord, RequestRecord } from "./kernel/records.ts";
+import type {
+  AskRecord,
+  DeliveryRecord,
+  LaunchRecord,
+  LeaseRecord,
+  OutcomeRecord,
+  RequestRecord,
+} from "./kernel/records.ts";
 import type { Step, Told } from "./kernel/step.ts";
 import { parentPath, type Tree } from "./kernel/tree.ts";
+import { Roster } from "./roster.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { SessionFiles } from "./sessions/session-files.ts";
 import { asksOf, keys } from "./store/keys.ts";
@@ -45,6 +54,7 @@ export class HerdEngine implements Engine, HandleSource {
   readonly cwd: string;
   readonly events = new Events();
   readonly agents: Agents;
+  readonly roster: Roster;
   readonly kernel: Kernel;
   readonly deliveries: Deliveries;
   readonly functions: Functions;
@@ -62,7 +72,8 @@ export class HerdEngine implements Engine, HandleSource {
     this.options = options;
     this.clock = clock;
     this.cwd = cwd;
-    this.agents = new Agents(options.agents);
+    this.agents = new Agents(options.agents, options.definitions !== undefined);
+    this.roster = new Roster(this.agents, options.definitions && new Definitions(options.definitions));
     this.kernel = new Kernel(store, {
       sync: options.durability !== "process",
       maxInFlight: options.maxInFlight,
@@ -128,14 +139,16 @@ export class HerdEngine implements Engine, HandleSource {
     if (parent) this.backends.wake(step, parent);
   }
 
-  /** The agents that a parent worker may start. */
-  subagentsOf({ agent }: WorkerContext): readonly string[] {
-    return this.agents.find(agent)?.subagents ?? [];
+  /** The agents that a parent worker may start: as its definition said when it was launched. */
+  subagentsOf({ agent, runId }: WorkerContext): readonly string[] {
+    const frozen = this.kernel.read<LaunchRecord>(keys.launch(runId))?.policy as { subagents?: string[] } | undefined;
+    return frozen?.subagents ?? this.agents.find(agent)?.subagents ?? [];
   }
 
   /** Only one run at a time has the session file that a backend reports. */
   claimSessionPath(step: Step, { path, context }: Teller, { sessionPath }: Place): void {
     if (sessionPath === undefined) return;
+    this.sessions.located(step, context.sessionId, sessionPath);
     const key = keys.lease("path", sessionPath);
     if (step.read(key) !== undefined) return;
     step.put(key, { tree: step.tree.id, path, runId: context.runId } satisfies LeaseRecord);

@@ -117,7 +117,7 @@ export async function openHerd(options: HerdOptions<object>, internals: Internal
     options: resolved,
     clock: internals.clock ?? systemClock,
     cwd: process.cwd(),
-    backends: internals.backends ?? [],
+    backends: [...resolved.backends, ...(internals.backends ?? [])],
     ...(internals.backendOf && { backendOf: internals.backendOf }),
   });
   if (resolved.durability === "process") {

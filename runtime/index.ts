@@ -12,6 +12,21 @@ export type { Result } from "./deliveries/result.ts";
 export type { Receiver } from "./deliveries/desk.ts";
 export type { Assignment, AssignmentStatus, OwnerEvent } from "./deliveries/assignment.ts";
 export type { AgentDefinition } from "./functions/agent.ts";
+export type { AgentRow } from "./roster.ts";
+export type { DefinitionSource, Finding } from "./definitions/roster.ts";
+export { bundledFolder } from "./definitions/roster.ts";
+export type { Definition, DefinitionRow, LaunchPolicy, Thinking } from "./definitions/definition.ts";
+export { writeOverride } from "./definitions/override.ts";
+export type {
+  Backend,
+  BackendEvent,
+  BackendFactory,
+  BackendHost,
+  Identity,
+  Launch,
+  Order,
+  StartFailure,
+} from "./backend.ts";
 export { StopReason } from "./functions/worker.ts";
 export type { AskOwnerRequest, Worker } from "./functions/worker.ts";
 export { tools } from "./subagent/tools.ts";
@@ -19,7 +34,6 @@ export type { ToolDefinition } from "./subagent/tools.ts";
 export { toolText } from "./subagent/text.ts";
 export type { ToolTextOptions } from "./subagent/text.ts";
 export type {
-  AgentRow,
   AskOwnerAnswer,
   AssignRequest,
   CloseReceipt,

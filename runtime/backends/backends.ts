@@ -6,10 +6,11 @@ import { boundedOutcome } from "../deliveries/outcome.ts";
 import { acknowledgeIn } from "../deliveries/record.ts";
 import { recordUnpersisted } from "../deliveries/unpersisted.ts";
 import type { Engine, LaunchPlan, ProcessExecutor, Teller } from "../engine.ts";
-import { HerdError, internalFailure } from "../errors.ts";
+import { HerdError, internalFailure, invalidRequest } from "../errors.ts";
 import type { DeliveryRecord, LaunchRecord, OrderRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import type { WorkerView } from "../kernel/tree.ts";
+import type { Agent } from "../roster.ts";
 import { keys, prefixed } from "../store/keys.ts";
 import { controllerOf } from "../subagent/parent.ts";
 import { subagent } from "../subagent/tools.ts";
@@ -29,6 +30,8 @@ export class Backends implements BackendHost, ProcessExecutor {
   readonly stops: Stops;
   readonly #engine: Engine;
   readonly #backends = new Map<string, Backend>();
+  /** The backend that was given first. */
+  readonly #first: string | undefined;
   readonly #backendOf: (agent: string) => string | undefined;
   readonly #orders: Orders;
   readonly #recovery: Recovery;
@@ -40,6 +43,7 @@ export class Backends implements BackendHost, ProcessExecutor {
       const backend = factory(this);
       this.#backends.set(backend.name, backend);
     }
+    this.#first = this.#backends.keys().next().value;
     this.#orders = new Orders(engine, this.#backends);
     this.presence = new Presence(engine, this.#backends);
     this.launches = new Launches(engine, this.#backends, this.#orders, this.presence);
@@ -47,14 +51,21 @@ export class Backends implements BackendHost, ProcessExecutor {
     this.#recovery = new Recovery(engine, this.#orders, this.presence, this.launches, this.stops);
   }
 
-  /** The name of the backend that runs an agent's workers. */
-  backendFor(agent: string): string {
-    return this.#backendOf(agent) ?? FUNCTIONS;
-  }
-
-  /** Whether an agent's workers are processes rather than functions here. */
-  isProcess(agent: string): boolean {
-    return this.backendFor(agent) !== FUNCTIONS;
+  /**
+   * The name of the backend that runs an agent's workers: functions in this process, definition files on the first
+   * backend.
+   * @throws HerdError `no_backend` for a definition file without any.
+   */
+  backendFor({ name, definition }: Agent): string {
+    const backend = this.#backendOf(name) ?? (definition === undefined ? FUNCTIONS : this.#first);
+    if (backend !== undefined) return backend;
+    throw invalidRequest(
+      "assign",
+      "no_backend",
+      `The agent "${name}" is a definition file, and this herd has no backend that runs those`,
+      "open the herd with a backend (createHerd({ backends })), or assign a function of this program",
+      { field: "agent" },
+    );
   }
 
   /** Looks whether workers could be started on a backend at all. @throws HerdError what speaks against it. */

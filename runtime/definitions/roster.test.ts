@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, realpath, rename, rm, symlink, writeFile } from "node:f
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { Definitions, unusableSubagents, type DefinitionSource, type Finding } from "./roster.ts";
+import { Definitions, type DefinitionSource, type Finding } from "./roster.ts";
 
 let root: string;
 beforeEach(async () => {
@@ -301,16 +301,4 @@ describe("the current roster", () => {
     await rm(at("g/c.md"));
     expect(await names()).toEqual([]);
   });
-});
-
-test("subagents that are disabled or missing are named, and enabled ones are not", async () => {
-  const roster = await global({
-    "lead.md": agent("description: L\nsubagents: [scout, off, gone, bad]"),
-    "off.md": agent("description: O\nenabled: false"),
-    "bad.md": agent("description: B\nthinking: hard"),
-  });
-  const lead = roster.definitions.get("lead");
-  expect(lead && unusableSubagents(lead, roster)).toEqual(["off", "gone", "bad"]);
-  const scout = roster.definitions.get("scout");
-  expect(scout && unusableSubagents(scout, roster)).toEqual([]);
 });

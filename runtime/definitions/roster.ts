@@ -16,9 +16,9 @@ export interface DefinitionSource {
   path: string;
   layer: "project" | "global";
   /** Project only: the project's folder; the one in which `path` is `.pi/agents` unless set. */
-  cwd?: string;
+  cwd?: string | undefined;
   /** Project only: the user trusts this project. Without it the folder is left out. */
-  trusted?: boolean;
+  trusted?: boolean | undefined;
 }
 
 export interface Roster {
@@ -114,14 +114,6 @@ export class Definitions {
     }
     return { folders: [...folders.values()], findings };
   }
-}
-
-/**
- * The agents in a definition's `subagents` that are disabled or not in the roster. With any, the definition can be
- * seen but not launched. Source: the `subagent` API, "assign: fresh definition".
- */
-export function unusableSubagents(definition: Definition, roster: Roster): string[] {
-  return (definition.subagents ?? []).filter((name) => roster.definitions.get(name)?.enabled !== true);
 }
 
 function rosterOf(layered: readonly LayeredFile[], before: readonly Finding[]): Roster {

@@ -1,5 +1,5 @@
 import { LABEL_PATTERN, type Json } from "../../machines/vocabulary.ts";
-import { HerdError, invalidRequest } from "../errors.ts";
+import { invalidRequest, type HerdError } from "../errors.ts";
 import type { Worker } from "./worker.ts";
 
 /** An agent that is an async function in this process. */
@@ -30,12 +30,17 @@ const FIELDS = new Set(["description", "subagents", "enabled", "extras", "input"
 /** The agents of one herd, checked when it is created. */
 export class Agents {
   readonly #definitions = new Map<string, AgentDefinition>();
+  readonly #others: boolean;
   readonly #formerly = new Map<string, string>();
   /** Findings that hinder nothing, for the creator of the herd to see. */
   readonly warnings: string[] = [];
 
-  /** @throws HerdError `invalid_request` naming the agent, the field and the rule. */
-  constructor(definitions: Record<string, AgentDefinition>) {
+  /**
+   * @param others there are definition files besides, whose names are not known yet.
+   * @throws HerdError `invalid_request` naming the agent, the field and the rule.
+   */
+  constructor(definitions: Record<string, AgentDefinition>, others = false) {
+    this.#others = others;
     for (const [name, definition] of Object.entries(definitions)) {
       this.#check(name, definition, definitions);
       this.#definitions.set(name, definition);
@@ -52,54 +57,19 @@ export class Agents {
     return [...this.#definitions.keys()];
   }
 
-  entries(): IterableIterator<[string, AgentDefinition]> {
-    return this.#definitions.entries();
-  }
-
   /** The definition that runs workers of an agent, also under a former name. */
   find(name: string): AgentDefinition | undefined {
     return this.#definitions.get(name) ?? this.#definitions.get(this.#formerly.get(name) ?? "");
   }
 
-  /**
-   * The definition a fresh assignment asks for.
-   * @throws HerdError `unknown_agent` with the nearest name, `disabled_agent`, or `disabled_subagent`.
-   */
-  assignable(name: string, operation: string): AgentDefinition {
-    const definition = this.#definitions.get(name);
-    if (definition === undefined) throw this.#unknown(name, operation);
-    if (definition.enabled === false) {
-      throw invalidRequest(
-        operation,
-        "disabled_agent",
-        `The agent "${name}" is disabled`,
-        "enable it with /subagents overrides, or assign another enabled definition",
-        { field: "agent" },
-      );
-    }
-    const broken = (definition.subagents ?? []).filter((child) => this.#definitions.get(child)?.enabled === false);
-    if (broken.length > 0) {
-      throw invalidRequest(
-        operation,
-        "disabled_subagent",
-        `The agent "${name}" may start ${broken.map((child) => `"${child}"`).join(", ")}, which is disabled`,
-        `enable ${broken.map((child) => `"${child}"`).join(", ")}, or take it out of its subagents`,
-        { field: "agent" },
-      );
-    }
-    return definition;
+  /** Whether an agent is defined under exactly this name. */
+  has(name: string): boolean {
+    return this.#definitions.has(name);
   }
 
-  #unknown(name: string, operation: string): HerdError {
-    const near = nearest(name, this.names);
-    const defined = this.names.length > 0 ? `Defined here: ${this.names.join(", ")}` : "No agent is defined here";
-    return invalidRequest(
-      operation,
-      "unknown_agent",
-      `There is no agent "${name}"${near ? ` (did you mean "${near}"?)` : ""}. ${defined}`,
-      "assign one of the defined agents, or define it in createHerd({ agents })",
-      { field: "agent" },
-    );
+  /** The definition under exactly this name. */
+  named(name: string): AgentDefinition | undefined {
+    return this.#definitions.get(name);
   }
 
   #check(name: string, definition: AgentDefinition, all: Record<string, AgentDefinition>): void {
@@ -117,7 +87,7 @@ export class Agents {
       }
     }
     for (const child of definition.subagents ?? []) {
-      if (!(child in all)) throw badAgent(name, "subagents", `"${child}" is not defined`);
+      if (!(child in all) && !this.#others) throw badAgent(name, "subagents", `"${child}" is not defined`);
     }
     const { concurrency } = definition;
     if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency >= 1)) {

@@ -12,7 +12,7 @@ export interface SavedSession {
   cwd: string;
   /** The agent of its managed entry, or undefined when it has none. */
   agent: string | undefined;
-  /** Kept in the rows of this store, so that its lines are read from there. */
+  /** Its lines are kept in the rows of this store. */
   stored: boolean;
 }
 
@@ -49,7 +49,7 @@ export async function findSession(
     throw refused(field, `"${reference}" is neither a path nor a full UUID; prefixes are not allowed`);
   }
   const stored = await library.sessions.stored(reference);
-  if (stored) return stored;
+  if (stored?.stored || stored?.path !== undefined) return stored;
   const paths = await filesOf(reference, library.folders);
   const found: SavedSession[] = [];
   for (const path of paths) {
@@ -57,6 +57,8 @@ export async function findSession(
     if (session?.id === reference) found.push(session);
   }
   if (found.length === 1) return found[0] as SavedSession;
+  // Known by its assignments, although no file of it is.
+  if (stored && found.length === 0) return stored;
   throw refused(
     field,
     found.length === 0

@@ -13,7 +13,12 @@ import type { SavedSession } from "./reference.ts";
 interface SessionRow {
   requestId?: string;
   lines?: object[];
+  /** Where its backend keeps its file. */
+  path?: string;
 }
+
+/** Stands for the number of the row that says where a backend keeps the file. */
+const PATH = "path";
 
 /**
  * Session files trail the work by a while and are written a few at a time: making a file costs the disk as much as a
@@ -102,13 +107,19 @@ export class SessionFiles {
     this.#hurry = undefined;
   }
 
-  /** The session of this id if the store has it. */
+  /** The session of this id if the store has it: its file is here, or where its backend keeps it. */
   async stored(sessionId: string): Promise<SavedSession | undefined> {
-    const first = (await this.#rows(sessionId)).find(({ requestId }) => requestId !== undefined);
-    const request = this.#request(first?.requestId);
-    if (request === undefined || request.backend !== FUNCTIONS) return undefined;
-    const path = await this.#ensure(sessionId);
-    return { id: sessionId, path, cwd: request.cwd, agent: request.agent, stored: true };
+    const rows = await this.#rows(sessionId);
+    const request = this.#request(rows.find(({ requestId }) => requestId !== undefined)?.requestId);
+    if (request === undefined) return undefined;
+    const own = request.backend === FUNCTIONS;
+    const path = own ? await this.#ensure(sessionId) : rows.at(-1)?.path;
+    return { id: sessionId, path, cwd: request.cwd, agent: request.agent, stored: own };
+  }
+
+  /** Its backend says where a session's file is. */
+  located(step: Step, sessionId: string, path: string): void {
+    step.put(keys.session(sessionId, PATH), { path } satisfies SessionRow);
   }
 
   /** Writes the file of a stored session, if this is where it belongs and it is missing. */

@@ -2,12 +2,14 @@ import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import { z } from "zod";
 import { LABEL_PATTERN, type Json } from "../../machines/vocabulary.ts";
+import { FUNCTIONS } from "../backend.ts";
 import type { Engine } from "../engine.ts";
 import { invalidRequest } from "../errors.ts";
 import { noEvidence, readEvidence } from "../evidence/evidence.ts";
 import type { RequestRecord } from "../kernel/records.ts";
 import { parseRequest } from "../request.ts";
 import { findSession, linesOf, type Library, type SavedSession } from "../sessions/reference.ts";
+import { frozenPolicy, type Agent } from "../roster.ts";
 import { checkMetadata, Common, nonBlank, type Controller } from "./acceptance.ts";
 import { assignLive } from "./assign-live.ts";
 import { launch, type Plan } from "./launch.ts";
@@ -58,19 +60,19 @@ export function assign(engine: Engine, by: Controller, request: unknown): Promis
 async function assignFresh(engine: Engine, by: Controller, request: unknown): Promise<RequestRecord> {
   const fields = parseRequest("assign", Fresh, request);
   checkMetadata(fields.metadata);
-  const { agent, task, files = [], fork } = fields;
-  const definition = engine.agents.assignable(agent, "assign");
-  checkAllowed(by, agent);
+  const { agent: name, task, files = [], fork } = fields;
+  const current = engine.roster.current();
+  const roster = current instanceof Promise ? await current : current;
+  const agent = roster.known(name);
+  checkAllowed(by, name);
   if (fields.cwd !== undefined) await checkCwd(by, fields.cwd);
   const source =
     fork === undefined ? undefined : await findSession(libraryOf(engine), fork, { cwd: by.cwd, field: "fork" });
   const saved = source && (await savedOf(engine, source, "forks", agent));
-  const delegates = (definition.subagents?.length ?? 0) > 0;
-  return launchAs(engine, by, fields, {
-    agent,
-    delegates,
+  roster.checkLaunchable(agent);
+  return launchAs(engine, by, fields, agent, {
     cwd: fields.cwd === undefined ? by.cwd : resolve(by.cwd, fields.cwd),
-    identity: [agent, task, files, ...(fork === undefined ? [] : [fork])],
+    identity: [name, task, files, ...(fork === undefined ? [] : [fork])],
     ...(saved && { saved }),
   });
 }
@@ -81,8 +83,7 @@ async function assignHistorical(engine: Engine, by: Controller, request: unknown
   checkMetadata(fields.metadata);
   const { session: reference, task, files = [] } = fields;
   const session = await findSession(libraryOf(engine), reference, { cwd: by.cwd, field: "session" });
-  const { agent } = session;
-  if (agent === undefined) {
+  if (session.agent === undefined) {
     throw invalidRequest("assign", "bad_session", `The session "${reference}" was not made by a worker`, "use fork", {
       field: "session",
     });
@@ -90,11 +91,11 @@ async function assignHistorical(engine: Engine, by: Controller, request: unknown
   await checkSaved(by, session, fields.cwd);
   const live = await reuse(engine, by, session, fields);
   if (live) return assignLive(engine, by, live);
-  const definition = engine.agents.assignable(agent, "assign");
-  checkAllowed(by, agent);
-  return launchAs(engine, by, fields, {
-    agent,
-    delegates: (definition.subagents?.length ?? 0) > 0,
+  const roster = await engine.roster.current();
+  const agent = roster.known(session.agent);
+  checkAllowed(by, agent.name);
+  roster.checkLaunchable(agent);
+  return launchAs(engine, by, fields, agent, {
     cwd: session.cwd,
     identity: [session.id, task, files],
     saved: await savedOf(engine, session, "continues", agent),
@@ -109,19 +110,27 @@ async function launchAs(
   engine: Engine,
   by: Controller,
   fields: Omit<z.infer<typeof Fresh>, "agent">,
-  more: Pick<Plan, "agent" | "delegates" | "cwd" | "identity" | "saved">,
+  agent: Agent,
+  more: Pick<Plan, "cwd" | "identity" | "saved">,
 ): Promise<RequestRecord> {
   const { task, files = [], id, metadata, deadlineMs, signal, label: explicit, reusable = false } = fields;
-  const backend = engine.backends.backendFor(more.agent);
+  const backend = engine.backends.backendFor(agent);
   const preflight = engine.backends.preflight(backend);
   if (preflight) await preflight;
   const reading = { cwd: by.cwd, text: task, operation: "assign" };
+  const evidence = files.length === 0 ? noEvidence(reading) : await readEvidence(files, reading);
+  const { definition } = agent;
+  const frozen = { leaf: by.parent !== undefined, cwd: more.cwd, files: evidence };
+  const policy = definition && (await frozenPolicy({ ...agent, definition }, frozen));
   return launch(engine, by, {
     ...more,
+    agent: agent.name,
+    delegates: agent.delegates,
     backend,
+    ...(policy !== undefined && { policy }),
     label: explicit,
     task,
-    files: files.length === 0 ? noEvidence(reading) : await readEvidence(files, reading),
+    files: evidence,
     reusable,
     timeoutMs: fields.timeoutMs,
     id,
@@ -140,15 +149,21 @@ async function savedOf(
   engine: Engine,
   session: SavedSession,
   how: "continues" | "forks",
-  agent: string,
+  agent: Agent,
 ): Promise<NonNullable<Plan["saved"]>> {
   const { path, stored, id } = session;
   const field = how === "forks" ? "fork" : "session";
-  if (engine.backends.isProcess(agent)) {
+  if (engine.backends.backendFor(agent) !== FUNCTIONS) {
     if (path !== undefined) return { session, how, lines: [] };
-    throw invalidRequest("assign", `bad_${field}`, `The session ${id} has no file`, "open the herd with a directory", {
-      field,
-    });
+    throw invalidRequest(
+      "assign",
+      `bad_${field}`,
+      `No file of the session ${id} is known`,
+      "give the path of its file",
+      {
+        field,
+      },
+    );
   }
   if (how === "continues" && stored) return { session, how, lines: [] };
   const lines = stored ? await engine.sessions.lines(id) : await linesOf(path as string, field);

@@ -6,7 +6,7 @@ import type { Engine } from "../engine.ts";
 import type { AskRecord } from "../kernel/records.ts";
 import { parentPath, runIdOf, type Tree } from "../kernel/tree.ts";
 import { keys } from "../store/keys.ts";
-import type { AgentRow, Listing, WorkerRow } from "./shapes.ts";
+import type { Listing, WorkerRow } from "./shapes.ts";
 import { isOrphan } from "./target.ts";
 
 /** Working without a sign of life for this long is shown as stale. Source: specification of the stale advisory. */
@@ -20,15 +20,25 @@ const UNKNOWN_ROWS = 64;
  * What an owner sees: the root its whole tree, a parent worker its own children. Shows only what is on disk and
  * changes nothing.
  */
-export function list(
+export async function list(
   engine: Engine,
   { treeId, path, workspace }: { treeId: string; path: string; workspace: string },
 ): Promise<Listing> {
+  const current = engine.roster.current();
   // A command without an effect: it comes after those before it and waits for what it shows to be on disk.
-  return engine.kernel.run(treeId, ({ tree }) => listingOf(engine, tree, path, workspace), { operation: "list" });
+  const shown = engine.kernel.run(treeId, ({ tree }) => listingOf(engine, tree, path, workspace), {
+    operation: "list",
+  });
+  const [{ workers, cleanupErrors, allowed }, roster] = await Promise.all([shown, current]);
+  return withoutUndefined({
+    workers,
+    agentDefinitions: roster.rows(allowed),
+    cleanupErrors: Object.keys(cleanupErrors).length > 0 ? cleanupErrors : undefined,
+    findings: path === "" && roster.findings.length > 0 ? [...roster.findings] : undefined,
+  }) as Listing;
 }
 
-function listingOf(engine: Engine, tree: Tree, path: string, workspace: string): Listing {
+function listingOf(engine: Engine, tree: Tree, path: string, workspace: string) {
   const workers: WorkerRow[] = [];
   for (const worker of tree.workers()) {
     if (worker.context.workspace === workspace && visible(worker.path, path))
@@ -50,11 +60,12 @@ function listingOf(engine: Engine, tree: Tree, path: string, workspace: string):
       });
     }
   }
-  const cleanupErrors = path === "" ? engine.backends.stops.errorsIn(tree.id) : {};
+  const parent = path === "" ? undefined : tree.worker(runIdOf(path));
   return {
     workers,
-    agentDefinitions: roster(engine, tree, path),
-    ...(Object.keys(cleanupErrors).length > 0 && { cleanupErrors }),
+    cleanupErrors: path === "" ? engine.backends.stops.errorsIn(tree.id) : {},
+    // A parent sees what it may start, and nothing once it is gone.
+    allowed: path === "" ? undefined : parent ? engine.subagentsOf(parent.context) : [],
   };
 }
 
@@ -100,21 +111,4 @@ function rowOf(engine: Engine, tree: Tree, path: string, state: string, context:
     queued: state === "settling.queued" ? true : undefined,
     question: ask && !ask.answer ? { askId: ask.askId, question: ask.question } : undefined,
   }) as WorkerRow;
-}
-
-/** The declared policy: a root sees everything, a parent its enabled children as leaves. */
-function roster(engine: Engine, tree: Tree, path: string): AgentRow[] {
-  const parent = path === "" ? undefined : tree.worker(runIdOf(path));
-  const allowed = parent && (engine.agents.find(parent.context.agent)?.subagents ?? []);
-  const rows: AgentRow[] = [];
-  for (const [name, { description, enabled, subagents }] of engine.agents.entries()) {
-    if (allowed && (!allowed.includes(name) || enabled === false)) continue;
-    rows.push({
-      name,
-      description,
-      ...(enabled === false && { enabled: false as const }),
-      ...(!allowed && subagents && { subagents }),
-    });
-  }
-  return rows;
 }

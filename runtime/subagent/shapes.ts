@@ -1,3 +1,5 @@
+import type { Finding } from "../definitions/roster.ts";
+import type { AgentRow } from "../roster.ts";
 import type { Json } from "../../machines/vocabulary.ts";
 
 /** What every start may carry. */
@@ -80,18 +82,13 @@ export interface WorkerRow {
   question?: { askId: string; question: string };
 }
 
-export interface AgentRow {
-  name: string;
-  description: string;
-  enabled?: false;
-  subagents?: string[];
-}
-
 export interface Listing {
   workers: WorkerRow[];
   agentDefinitions: AgentRow[];
   /** What could not be tidied up after workers, by label; it is tried again. */
   cleanupErrors?: Record<string, string>;
+  /** What is wrong with definition files, and what hides what; for the root. */
+  findings?: Finding[];
 }
 
 /** The model-facing answer of `ask_owner` when the owner replied. */

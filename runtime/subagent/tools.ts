@@ -114,13 +114,14 @@ async function carryOut(engine: Engine, by: Controller, variant: Variant, fields
   const label = fields["label"] as string;
   switch (variant) {
     case "list": {
-      const { workers, agentDefinitions, cleanupErrors } = await list(engine, by);
+      const { workers, agentDefinitions, cleanupErrors, findings } = await list(engine, by);
       const labels = new Set(workers.map((row) => row.label));
       return withoutUndefined({
         ok: true,
         workers: workers.map((row) => seedRow(row, labels)),
         agent_definitions: agentDefinitions,
         cleanup_errors: cleanupErrors,
+        definition_findings: findings,
       });
     }
     case "fresh": {

@@ -40,6 +40,8 @@ export interface TestHerdOptions extends Omit<HerdOptions<object>, "agents" | "t
   now?: string;
   /** The recording owner's id; "tester" unless given. */
   owner?: string;
+  /** The recording owner's working directory. */
+  cwd?: string;
 }
 
 /**
@@ -54,7 +56,7 @@ export interface TestHerdOptions extends Omit<HerdOptions<object>, "agents" | "t
  * expect((await t.result()).text).toBe("sent");
  */
 export async function createTestHerd(options: TestHerdOptions): Promise<TestHerd> {
-  const { now, owner: ownerId = "tester", ...rest } = options;
+  const { now, owner: ownerId = "tester", cwd, ...rest } = options;
   const clock = new TestClock(now);
   const store = options.store ?? memoryStore();
   const scripts = new Map<string, ScriptedAgent>();
@@ -82,6 +84,7 @@ export async function createTestHerd(options: TestHerdOptions): Promise<TestHerd
       },
     );
     owner = herd.owner(ownerId, {
+      ...(cwd !== undefined && { cwd }),
       onQuestion: (question) => void questions.push(question),
       onResult: (result) => void results.push(result),
     });

@@ -1,0 +1,188 @@
+import { realpath } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { Evidence, Json } from "../machines/vocabulary.ts";
+import { composeBody } from "./definitions/body.ts";
+import { delegates, metadataOf, policyOf, type Definition, type DefinitionRow } from "./definitions/definition.ts";
+import type { Definitions, Finding, Roster as Files } from "./definitions/roster.ts";
+import { invalidRequest, withoutUndefined, type HerdError } from "./errors.ts";
+import { nearest, type AgentDefinition, type Agents } from "./functions/agent.ts";
+
+/** An agent as whoever assigns it sees it: a function of this program, or what definition files say. */
+export interface Agent {
+  name: string;
+  enabled: boolean;
+  /** The agents its workers may start. */
+  subagents: readonly string[];
+  /** Its workers may start workers of their own when the root starts them. */
+  delegates: boolean;
+  /** Absent for a function. */
+  definition?: Definition;
+}
+
+/** A row of the roster: the seed's metadata of a definition, or what a function declares. */
+export type AgentRow = DefinitionRow | { name: string; description: string; enabled?: false; subagents?: string[] };
+
+const NO_FILES: Files = { definitions: new Map(), findings: [] };
+
+/**
+ * Every agent that can be assigned: the functions of this program and the definition files as they are now. A function
+ * hides the file of the same name.
+ */
+export class Roster {
+  readonly #agents: Agents;
+  readonly #definitions: Definitions | undefined;
+
+  constructor(agents: Agents, definitions: Definitions | undefined) {
+    this.#agents = agents;
+    this.#definitions = definitions;
+  }
+
+  /** As it is now. Without definition files nothing has to be waited for. */
+  current(): RosterNow | Promise<RosterNow> {
+    if (this.#definitions === undefined) return new RosterNow(this.#agents, NO_FILES);
+    return this.#definitions.current().then((files) => new RosterNow(this.#agents, files));
+  }
+}
+
+/** The roster at one moment. */
+export class RosterNow {
+  readonly #agents: Agents;
+  readonly #files: Files;
+
+  constructor(agents: Agents, files: Files) {
+    this.#agents = agents;
+    this.#files = files;
+  }
+
+  /** What is wrong with the files, or hidden. */
+  get findings(): readonly Finding[] {
+    const hidden = [...this.#files.definitions.values()].filter(({ name }) => this.#agents.has(name));
+    return [
+      ...this.#files.findings,
+      ...hidden.map(({ name, body }) => ({
+        file: body.at(-1)?.file ?? "",
+        name,
+        rule: "a function of this program comes before a file",
+        effect: "hidden" as const,
+        message: `The agent "${name}" is a function of this program, which hides the definition file of that name.`,
+      })),
+    ];
+  }
+
+  find(name: string): Agent | undefined {
+    const agent = this.#agents.named(name);
+    if (agent) return functionAgent(name, agent);
+    const definition = this.#files.definitions.get(name);
+    return definition && { ...fileAgent(definition), definition };
+  }
+
+  /**
+   * The agent of that name, which may still be one that cannot be launched.
+   * @throws HerdError `unknown_agent` with the nearest name.
+   */
+  known(name: string): Agent {
+    const agent = this.find(name);
+    if (agent) return agent;
+    const names = this.#names;
+    const near = nearest(name, names);
+    const defined = names.length > 0 ? `Defined here: ${names.join(", ")}` : "No agent is defined here";
+    throw invalidRequest(
+      "assign",
+      "unknown_agent",
+      `There is no agent "${name}"${near ? ` (did you mean "${near}"?)` : ""}. ${defined}`,
+      "assign one of the defined agents, or define it in createHerd({ agents }) or a definition file",
+      { field: "agent" },
+    );
+  }
+
+  /**
+   * Looks whether an agent can be launched: it is enabled, and so is every agent that it may start.
+   * @throws HerdError `disabled_agent` with the reason where a file is at fault, or `disabled_subagent`.
+   */
+  checkLaunchable({ name, enabled, subagents }: Agent): void {
+    if (!enabled) {
+      const why = this.#files.findings.find((finding) => finding.name === name && finding.effect === "disabled");
+      throw invalidRequest(
+        "assign",
+        "disabled_agent",
+        `The agent "${name}" is disabled${why ? `: ${why.message}` : ""}`,
+        why
+          ? `correct ${why.file}, or assign another enabled definition`
+          : "enable it with /subagents overrides, or assign another enabled definition",
+        { field: "agent" },
+      );
+    }
+    const broken = subagents.filter((child) => this.find(child)?.enabled !== true);
+    if (broken.length === 0) return;
+    const names = broken.map((child) => `"${child}"`).join(", ");
+    throw invalidRequest(
+      "assign",
+      "disabled_subagent",
+      `The agent "${name}" may start ${names}, which ${broken.length === 1 ? "is" : "are"} disabled or not defined`,
+      `enable or define ${names}, or take it out of its subagents`,
+      { field: "agent", details: { subagents: broken } },
+    );
+  }
+
+  /** A root sees everything, a parent its enabled children as leaves. */
+  rows(allowed: readonly string[] | undefined): AgentRow[] {
+    return this.#names
+      .filter((name) => allowed === undefined || (allowed.includes(name) && this.find(name)?.enabled === true))
+      .map((name) => this.#row(name, allowed !== undefined));
+  }
+
+  get #names(): string[] {
+    return [...new Set([...this.#agents.names, ...this.#files.definitions.keys()])];
+  }
+
+  #row(name: string, leaf: boolean): AgentRow {
+    const agent = this.#agents.named(name);
+    if (agent === undefined) return metadataOf(this.#files.definitions.get(name) as Definition, { leaf });
+    const { description, enabled, subagents } = agent;
+    return withoutUndefined({
+      name,
+      description,
+      enabled: enabled === false ? (false as const) : undefined,
+      subagents: leaf ? undefined : subagents,
+    }) as AgentRow;
+  }
+}
+
+/**
+ * What a launch of an agent freezes: nothing for a function, else its policy with the composed role prompt. A file that
+ * the caller gives anyway stays out of the prompt.
+ * @throws HerdError `invalid_request` for a file of the prompt that cannot be read, or a project's agent used elsewhere.
+ */
+export async function frozenPolicy(
+  { definition }: Agent & { definition: Definition },
+  { leaf, cwd, files }: { leaf: boolean; cwd: string; files: readonly Evidence[] },
+): Promise<Json> {
+  if (definition.projectCwd !== undefined && (await canonical(cwd)) !== definition.projectCwd) {
+    throw otherProject(definition, cwd);
+  }
+  const systemPrompt = await composeBody(definition, new Set(files.map(({ path }) => path)));
+  return policyOf(definition, { leaf, systemPrompt }) as unknown as Json;
+}
+
+function functionAgent(name: string, { enabled, subagents = [] }: AgentDefinition): Agent {
+  return { name, enabled: enabled !== false, subagents, delegates: subagents.length > 0 };
+}
+
+function fileAgent(definition: Definition): Agent {
+  const { name, enabled, subagents = [] } = definition;
+  return { name, enabled, subagents, delegates: delegates(definition) };
+}
+
+function otherProject({ name, projectCwd }: Definition, cwd: string): HerdError {
+  return invalidRequest(
+    "assign",
+    "other_project",
+    `The agent "${name}" is defined by the project in "${projectCwd}" and serves that folder alone, not "${cwd}"`,
+    "assign it with that cwd, or use an agent that every folder has",
+    { field: "agent" },
+  );
+}
+
+async function canonical(folder: string): Promise<string> {
+  return realpath(folder).catch(() => resolve(folder));
+}
