@@ -12,7 +12,6 @@ export type { Result } from "./deliveries/result.ts";
 export type { Receiver } from "./deliveries/desk.ts";
 export type { Assignment, AssignmentStatus, OwnerEvent } from "./deliveries/assignment.ts";
 export type { AgentDefinition } from "./functions/agent.ts";
-export type { AgentRow } from "./roster.ts";
 export type { DefinitionSource, Finding } from "./definitions/roster.ts";
 export { bundledFolder } from "./definitions/roster.ts";
 export type { Definition, DefinitionRow, LaunchPolicy, Thinking } from "./definitions/definition.ts";
@@ -34,6 +33,7 @@ export type { ToolDefinition } from "./subagent/tools.ts";
 export { toolText } from "./subagent/text.ts";
 export type { ToolTextOptions } from "./subagent/text.ts";
 export type {
+  AgentRow,
   AskOwnerAnswer,
   AssignRequest,
   CloseReceipt,

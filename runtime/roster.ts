@@ -2,9 +2,10 @@ import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Evidence, Json } from "../machines/vocabulary.ts";
 import { composeBody } from "./definitions/body.ts";
-import { delegates, metadataOf, policyOf, type Definition, type DefinitionRow } from "./definitions/definition.ts";
+import { delegates, metadataOf, policyOf, type Definition } from "./definitions/definition.ts";
 import type { Definitions, Finding, Roster as Files } from "./definitions/roster.ts";
 import { invalidRequest, withoutUndefined, type HerdError } from "./errors.ts";
+import type { AgentRow } from "./subagent/shapes.ts";
 import { nearest, type AgentDefinition, type Agents } from "./functions/agent.ts";
 
 /** An agent as whoever assigns it sees it: a function of this program, or what definition files say. */
@@ -18,9 +19,6 @@ export interface Agent {
   /** Absent for a function. */
   definition?: Definition;
 }
-
-/** A row of the roster: the seed's metadata of a definition, or what a function declares. */
-export type AgentRow = DefinitionRow | { name: string; description: string; enabled?: false; subagents?: string[] };
 
 const NO_FILES: Files = { definitions: new Map(), findings: [] };
 
