@@ -13,7 +13,6 @@ export const POINTS = [
   "the question waits",
   "writer has the answer",
   "writer has turn 2",
-  "writer has a child",
   "translator starts",
   "translator has turn 1",
   "writer has the child's result",
@@ -56,6 +55,7 @@ export class Lives {
     const program = ["--import", file("checkout.ts"), file("life.ts"), this.#example, this.#folder];
     const child = spawn(process.execPath, [...program, ...(point === undefined ? [] : [point])], {
       stdio: ["pipe", "pipe", "pipe"],
+      env: { ...process.env, NODE_COMPILE_CACHE: join(this.#folder, "compiled") },
     });
     onTestFinished(() => void child.kill("SIGKILL"));
     let errors = "";

@@ -7,6 +7,7 @@
  * so that what kills it then kills it exactly there.
  */
 import { appendFileSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { createHerd, type AgentDefinition, type Worker } from "pi-herd";
 import { ANSWER, examples, type ExampleName } from "./scripted.ts";
@@ -45,7 +46,6 @@ function watchedWorker(name: string, worker: Worker): Worker {
   };
   const assign: Worker["assign"] = async (request) => {
     const child = await worker.assign(request);
-    await reach(`${name} has a child`);
     const result = child.result.bind(child);
     child.result = async (options) => {
       const read = await result(options);
@@ -61,8 +61,9 @@ function watchedWorker(name: string, worker: Worker): Worker {
 process.stdin.on("end", () => process.exit(1)).resume();
 
 const called = join(folder, "model-calls");
-const agents = examples[example]((name) => appendFileSync(called, `${name}\n`));
-const { writer, translator } = agents;
+const { writer, translator } = await examples[example]((name) => appendFileSync(called, `${name}\n`));
+// Written at the end otherwise, which a kill leaves out; the next life starts in half the time.
+flushCompileCache();
 const herd = await createHerd({
   directory: join(folder, "herd"),
   agents: { writer: watched("writer", writer), translator: watched("translator", translator) },

@@ -1,11 +1,5 @@
-import type { ModelProvider } from "@openai/agents";
-import { assistantMessage, functionCall } from "@openai/agents/testing";
-import { Usage } from "@openai/agents";
-import { MockLanguageModelV4 } from "ai/test";
+import type { Model } from "@openai/agents";
 import type { AgentDefinition } from "pi-herd";
-import * as aiSdk from "../ai-sdk.ts";
-import * as openaiAgents from "../openai-agents.ts";
-import * as toolLoop from "../tool-loop.ts";
 
 export const ANSWER = "Finnish";
 export const RESULT = "Good morning is huomenta in Finnish.";
@@ -40,46 +34,50 @@ function next(read: string): [name: string, says: Says] {
   return ["conclude", { text: RESULT }];
 }
 
-export type ExampleName = keyof typeof examples;
+export type ExampleName = "tool-loop" | "ai-sdk" | "openai-agents";
+type Agents = { writer: AgentDefinition; translator: AgentDefinition };
 
-/** The agents of each example, with the scripted model. */
-export const examples = {
-  "tool-loop": (onCall: OnCall) =>
-    toolLoop.agents(async ({ messages }) => {
+/** The agents of each example, with the scripted model. A process loads the one that it runs. */
+export const examples: Record<ExampleName, (onCall: OnCall) => Promise<Agents>> = {
+  async "tool-loop"(onCall) {
+    const { agents } = await import("../tool-loop.ts");
+    return agents(async ({ messages }) => {
       const says = scripted(messages, onCall);
       if ("text" in says) return { text: says.text, toolCalls: [] };
       return { text: "", toolCalls: [{ id: says.id, name: says.call, input: says.input }] };
-    }),
+    });
+  },
 
-  "ai-sdk": (onCall: OnCall) =>
-    aiSdk.agents(
-      new MockLanguageModelV4({
-        async doGenerate({ prompt }) {
-          const says = scripted(prompt, onCall);
-          const called = "call" in says;
-          return {
-            content: called
-              ? [{ type: "tool-call", toolCallId: says.id, toolName: says.call, input: JSON.stringify(says.input) }]
-              : [{ type: "text", text: says.text }],
-            finishReason: { unified: called ? "tool-calls" : "stop", raw: undefined },
-            usage: {
-              inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
-              outputTokens: { total: 1, text: 1, reasoning: 0 },
-            },
-            warnings: [],
-            // What a service sends besides, which nobody needs again.
-            response: { timestamp: new Date(), body: { prompt } },
-          };
-        },
-      }),
-    ),
+  async "ai-sdk"(onCall) {
+    const { MockLanguageModelV4 } = await import("ai/test");
+    const { agents } = await import("../ai-sdk.ts");
+    const model = new MockLanguageModelV4({
+      async doGenerate({ prompt }) {
+        const says = scripted(prompt, onCall);
+        const called = "call" in says;
+        return {
+          content: called
+            ? [{ type: "tool-call", toolCallId: says.id, toolName: says.call, input: JSON.stringify(says.input) }]
+            : [{ type: "text", text: says.text }],
+          finishReason: { unified: called ? "tool-calls" : "stop", raw: undefined },
+          usage: {
+            inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+            outputTokens: { total: 1, text: 1, reasoning: 0 },
+          },
+          warnings: [],
+          // What a service sends besides, which nobody needs again.
+          response: { timestamp: new Date(), body: { prompt } },
+        };
+      },
+    });
+    return agents(model);
+  },
 
-  "openai-agents": (onCall: OnCall) => openaiAgents.agents(openaiProvider(onCall)),
-} satisfies Record<string, (onCall: OnCall) => Record<string, AgentDefinition>>;
-
-function openaiProvider(onCall: OnCall): ModelProvider {
-  return {
-    getModel: () => ({
+  async "openai-agents"(onCall) {
+    const { assistantMessage, functionCall } = await import("@openai/agents/testing");
+    const { Usage } = await import("@openai/agents");
+    const { agents } = await import("../openai-agents.ts");
+    const model: Model = {
       async getResponse({ systemInstructions, input }) {
         const says = scripted([systemInstructions, input], onCall);
         const output =
@@ -89,6 +87,7 @@ function openaiProvider(onCall: OnCall): ModelProvider {
       getStreamedResponse() {
         throw new Error("nobody streams");
       },
-    }),
-  };
-}
+    };
+    return agents({ getModel: () => model });
+  },
+};

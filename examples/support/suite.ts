@@ -10,7 +10,7 @@ export function promises(example: ExampleName): void {
     ["outside memory", 0],
   ])("tells its model the answer and the child's result, waiting %s", async (_where, parkAfter) => {
     const calls: { name: string; read: string }[] = [];
-    const agents = examples[example]((name, read) => calls.push({ name, read }));
+    const agents = await examples[example]((name, read) => calls.push({ name, read }));
     const t = await createTestHerd({ agents, ...(parkAfter !== undefined && { parkAfter }) });
     await t.owner.assign({ agent: "writer", task: "Write a greeting" });
     const { askId, question } = await t.question();
