@@ -1,7 +1,7 @@
 /**
  * A worker that is an agent of the AI SDK: `generateText` runs the loop, a middleware journals every call of the model.
  *
- * `AI_GATEWAY_API_KEY=… node examples/ai-sdk.ts "Write a greeting"`
+ * `AI_GATEWAY_API_KEY=… node ai-sdk.ts "Write a greeting"`, and in this repository as README.md says.
  */
 import { gateway, generateText, isStepCount, tool, wrapLanguageModel, type LanguageModelMiddleware } from "ai";
 import { tools, type AgentDefinition, type Json, type Worker } from "pi-herd";

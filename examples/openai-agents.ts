@@ -2,7 +2,7 @@
  * A worker that is an agent of the OpenAI Agents SDK: its runner runs the loop, a model provider journals every
  * response.
  *
- * `OPENAI_API_KEY=… node examples/openai-agents.ts "Write a greeting"`
+ * `OPENAI_API_KEY=… node openai-agents.ts "Write a greeting"`, and in this repository as README.md says.
  */
 import {
   Agent,

@@ -2,7 +2,7 @@
  * A model that works with tools inside a worker, without any SDK: the loop is `toolLoop`, the rest gives it a model
  * to talk to and somebody to answer it.
  *
- * `OPENAI_API_KEY=… node examples/tool-loop.ts "Write a greeting"`
+ * `OPENAI_API_KEY=… node tool-loop.ts "Write a greeting"`, and in this repository as README.md says.
  */
 import { HerdError, tools, type AgentDefinition, type Json, type ToolDefinition, type Worker } from "pi-herd";
 import { runInTerminal } from "./support/terminal.ts";

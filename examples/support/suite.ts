@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createTestHerd } from "pi-herd/testing";
+import { createTestHerd, memoryStore } from "pi-herd/testing";
 import { Lives, POINTS } from "./killed.ts";
 import { ANSWER, CALLS, examples, RESULT, type ExampleName } from "./scripted.ts";
 
@@ -26,6 +26,22 @@ export function promises(example: ExampleName): void {
     expect(t.owner.questions).toHaveLength(1);
     expect(t.owner.results).toHaveLength(1);
     await t.close();
+  });
+
+  test("goes on with the same question after the program was closed while it waited", async () => {
+    const calls: string[] = [];
+    const agents = await examples[example]((name) => calls.push(name));
+    const store = memoryStore();
+    const before = await createTestHerd({ agents, store });
+    await before.owner.assign({ agent: "writer", task: "Write a greeting" });
+    const { askId } = await before.question();
+    await before.herd.close({ graceMs: 5_000 });
+    const after = await createTestHerd({ agents, store });
+    await after.owner.reply({ askId, message: ANSWER });
+    expect((await after.result()).text).toBe(RESULT);
+    expect([...before.owner.results, ...after.owner.results]).toHaveLength(1);
+    expect(calls).toEqual(CALLS);
+    await after.close();
   });
 
   test("killed at every point of one assignment it pays no journalled turn twice", { timeout: 120_000 }, async () => {
