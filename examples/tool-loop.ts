@@ -36,32 +36,26 @@ export function toolLoop(model: Model, { instructions, ...definition }: Omit<Age
     const listen = () => steers.push(...worker.steers().map(({ message }) => message));
 
     for (;;) {
-      const turn = await worker.step(
+      const { said, text, toolCalls } = await worker.step(
         "model",
         async () => {
           listen();
           const said = steers.slice(heard).map((content): Message => ({ role: "user", content }));
           const offered = [tools.askOwner, ...delegates];
-          const answer = await model({ messages: [...messages, ...said], tools: offered, signal: worker.signal });
-          return { said, ...answer };
+          const turn = await model({ messages: [...messages, ...said], tools: offered, signal: worker.signal });
+          return { said, ...turn };
         },
         { attempts: 3 },
       );
-      const { said, text, toolCalls } = turn;
       heard += said.length;
       messages.push(...said, { role: "assistant", text, toolCalls });
       listen();
       if (toolCalls.length === 0 && steers.length === heard) return text;
       const batch = toolCalls.map(({ name }) => name);
-      messages.push(
-        ...(await Promise.all(
-          toolCalls.map(async (call) => ({
-            role: "tool" as const,
-            id: call.id,
-            content: await callTool(call, batch, worker),
-          })),
-        )),
-      );
+      const answer = async (call: ToolCall): Promise<Message> => {
+        return { role: "tool", id: call.id, content: await callTool(call, batch, worker) };
+      };
+      messages.push(...(await Promise.all(toolCalls.map(answer))));
     }
   }
   return { ...definition, run } satisfies AgentDefinition;

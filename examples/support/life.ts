@@ -71,6 +71,10 @@ const herd = await createHerd({
 herd.on("state", ({ from, runId, agent }) => {
   if (from === undefined) console.log(`new ${agent} ${runId}`);
 });
+herd.on("held", ({ diagnostic }) => {
+  console.error(diagnostic);
+  process.exit(1);
+});
 const owner = herd.owner("me", {
   async onQuestion(question) {
     console.log(`asked ${question.askId} ${question.question}`);
