@@ -19,7 +19,7 @@ import { subagent } from "../subagent/tools.ts";
 import { keys } from "../store/keys.ts";
 import type { Execution } from "./execution.ts";
 import type { AskEntry, AssignEntry, StepEntry, Wanted } from "./journal.ts";
-import type { AskOwnerRequest, Worker } from "./worker.ts";
+import { StopReason, type AskOwnerRequest, type Worker } from "./worker.ts";
 
 /** A journalled step's result may be this large, in bytes of JSON. */
 const STEP_LIMIT = 1024 * 1024;
@@ -165,6 +165,8 @@ export function workerFace(execution: Execution): Worker {
         const { askId, requestId, answer } = answered;
         return { ok: true, askId, assignmentRequestId: requestId, answer: answer.message };
       } catch (error) {
+        // No answer for a model, which would go on with it: the work is not over, it goes on at the next start.
+        if (error instanceof StopReason) throw error;
         const failure = error instanceof HerdError ? error : internalFailure("ask_owner", error);
         return { ok: false, error: failure.toJSON() as { category: string; message: string } };
       }

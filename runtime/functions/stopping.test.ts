@@ -56,6 +56,25 @@ describe.each(modes)("$name", ({ options: mode }) => {
       expect(effects).toBe(1);
     });
 
+    test("is no refusal that a model could take for its owner's: ask_owner goes on at the next start", async () => {
+      const store = memoryStore();
+      let finish: (() => void) | undefined;
+      const run = async (_task: string, worker: Worker) => {
+        await worker.step("slow", () => new Promise<void>((resolve) => (finish = resolve)));
+        const asked = await worker.askOwnerTool({ question: "Why?" }, { batch: ["ask_owner"] });
+        return asked.ok ? asked.answer : asked.error.message;
+      };
+      const first = await createTestHerd({ store, agents: { it: agent(run) } });
+      await first.owner.assign({ agent: "it", task: "go" });
+      while (finish === undefined) await new Promise((resolve) => setImmediate(resolve));
+      const closing = first.herd.close({ graceMs: 5_000 });
+      finish();
+      await closing;
+      const second = await createTestHerd({ store, agents: { it: agent(run) } });
+      await second.owner.reply({ askId: (await second.question()).askId, message: "because" });
+      expect((await second.result()).text).toBe("because");
+    });
+
     test("does not wait longer than its grace for a worker that never returns", async () => {
       const t = await createTestHerd({ agents: { it: agent(() => new Promise(() => undefined)) } });
       await t.owner.assign({ agent: "it", task: "go" });

@@ -60,7 +60,10 @@ export interface Worker {
   steers(): { message: string; files: Evidence[] }[];
   /** Progress for whoever watches: coalesced and not durable. Usage adds up into the result. */
   report(note: string, usage?: Usage): void;
-  /** The model-facing `ask_owner`: the seed's JSON, nothing thrown. `batch` names all tool calls of the turn. */
+  /**
+   * The model-facing `ask_owner`: the seed's JSON. `batch` names all tool calls of the turn.
+   * @throws StopReason alone, while the herd closes: the question, and the run, go on at the next start.
+   */
   askOwnerTool(input: unknown, options: { batch: string[] }): Promise<AskOwnerAnswer | ToolRefusal>;
   /** The model-facing `subagent` for a worker that may delegate: the seed's JSON, nothing thrown. */
   subagent(input: unknown): Promise<any>;
