@@ -88,7 +88,7 @@ export class RosterNow {
       "assign",
       "unknown_agent",
       `There is no agent "${name}"${near ? ` (did you mean "${near}"?)` : ""}. ${defined}`,
-      "assign one of the defined agents, or define it in createHerd({ agents }) or a definition file",
+      "assign one of the defined agents, or define it in createHerd({ agents })",
       { field: "agent" },
     );
   }

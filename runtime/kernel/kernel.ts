@@ -130,6 +130,11 @@ export class Kernel {
     if (this.fence) throw this.fence;
   }
 
+  /** The herd closes or its process ends: what comes now is nobody's. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
   get idle(): boolean {
     return this.#committer.idle && this.#activating.size === 0;
   }

@@ -1,6 +1,6 @@
 import { open, readdir, realpath, stat } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { invalidRequest, messageOf, type HerdError } from "../errors.ts";
 
 /** A saved session, found by its exact path or its full id. */
@@ -28,7 +28,6 @@ export interface Library {
   /** The sessions in the rows of this store. */
   sessions: {
     stored(sessionId: string): Promise<SavedSession | undefined>;
-    ensureAt(path: string): Promise<void>;
   };
   /** Folders of backends, with everything below them. */
   folders: readonly string[];
@@ -80,11 +79,14 @@ function isPath(reference: string): boolean {
 async function atPath({ sessions }: Library, reference: string, cwd: string, field: Field): Promise<SavedSession> {
   const expanded = /^~(?=$|\/)/.test(reference) ? join(homedir(), reference.slice(1)) : reference;
   const path = resolve(cwd, expanded);
-  // A file of this store that is not written yet is made now.
-  await sessions.ensureAt(path);
   let canonical: string;
   try {
-    canonical = await realpath(path);
+    canonical = await realpath(path).catch(async (error: unknown) => {
+      // A file of this store that is not written yet is made now.
+      const id = basename(path, ".jsonl");
+      if (!UUID.test(id) || (await sessions.stored(id)) === undefined) throw error;
+      return realpath(path);
+    });
   } catch (error) {
     throw refused(field, `The session file "${reference}" cannot be found: ${messageOf(error)}`);
   }

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { mkdir, realpath, rename, rm, writeFile } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { join } from "node:path";
 import { FUNCTIONS } from "../backend.ts";
 import { messageOf } from "../errors.ts";
 import type { Kernel } from "../kernel/kernel.ts";
@@ -40,6 +40,7 @@ export class SessionFiles {
   #until: number | undefined;
   #hurry: (() => void) | undefined;
   #warned = false;
+  #writes = 0;
   #made: Promise<unknown> | undefined;
 
   constructor(kernel: Kernel) {
@@ -93,8 +94,7 @@ export class SessionFiles {
       if (this.#until !== undefined && performance.now() >= this.#until) return this.#dirty.clear();
       const [requestId] = this.#dirty as Iterable<string> as [string];
       this.#dirty.delete(requestId);
-      const sessionId = this.#request(requestId)?.sessionId;
-      if (sessionId !== undefined) await this.#write(sessionId);
+      await this.#write(() => this.#request(requestId)?.sessionId);
     }
   }
 
@@ -120,12 +120,6 @@ export class SessionFiles {
   /** Its backend says where a session's file is. */
   located(step: Step, sessionId: string, path: string): void {
     step.put(keys.session(sessionId, PATH), { path } satisfies SessionRow);
-  }
-
-  /** Writes the file of a stored session, if this is where it belongs and it is missing. */
-  async ensureAt(path: string): Promise<void> {
-    if (this.#folder === undefined || dirname(path) !== resolve(this.#folder)) return;
-    if (!existsSync(path)) await this.#write(basename(path, ".jsonl"));
   }
 
   /** The lines of a stored session, oldest first, without its header. */
@@ -163,24 +157,28 @@ export class SessionFiles {
   async #ensure(sessionId: string): Promise<string | undefined> {
     const path = this.pathOf(sessionId);
     if (path === undefined) return undefined;
-    if (!existsSync(path)) await this.#write(sessionId);
+    if (!existsSync(path)) await this.#write(() => sessionId);
     return existsSync(path) ? realpath(path) : path;
   }
 
-  async #write(sessionId: string): Promise<void> {
-    const path = this.pathOf(sessionId);
-    if (path === undefined) return;
+  /** @param which session; looked up where a store that was closed meanwhile does no harm. */
+  async #write(which: () => string | undefined): Promise<void> {
     try {
+      const sessionId = which();
+      const path = sessionId === undefined ? undefined : this.pathOf(sessionId);
+      if (sessionId === undefined || path === undefined) return;
       const lines = await this.#content(sessionId);
       if (lines.length === 0) return;
       this.#made ??= mkdir(this.#folder as string, { recursive: true, mode: 0o700 });
       await this.#made;
-      await writeFile(`${path}.new`, lines.map((line) => `${JSON.stringify(line)}\n`).join(""), { mode: 0o600 });
-      await rename(`${path}.new`, path);
+      // Somebody who needs the file now may write it at the same time.
+      const made = `${path}.${++this.#writes}.new`;
+      await writeFile(made, lines.map((line) => `${JSON.stringify(line)}\n`).join(""), { mode: 0o600 });
+      await rename(made, path);
     } catch (error) {
       // The rows are what counts; the file is made again at the next news.
       this.#made = undefined;
-      if (this.#warned) return;
+      if (this.#warned || this.#kernel.ended) return;
       this.#warned = true;
       process.emitWarning(`session files cannot be written: ${messageOf(error)}`, { type: "HerdSessionFileWarning" });
     }

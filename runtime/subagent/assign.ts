@@ -153,19 +153,17 @@ async function savedOf(
 ): Promise<NonNullable<Plan["saved"]>> {
   const { path, stored, id } = session;
   const field = how === "forks" ? "fork" : "session";
-  if (engine.backends.backendFor(agent) !== FUNCTIONS) {
-    if (path !== undefined) return { session, how, lines: [] };
+  const isProcess = engine.backends.backendFor(agent) !== FUNCTIONS;
+  if (path === undefined && (isProcess || !stored)) {
     throw invalidRequest(
       "assign",
       `bad_${field}`,
       `No file of the session ${id} is known`,
-      "give the path of its file",
-      {
-        field,
-      },
+      "wait until it is written, or give the path of its file",
+      { field },
     );
   }
-  if (how === "continues" && stored) return { session, how, lines: [] };
+  if (isProcess || (how === "continues" && stored)) return { session, how, lines: [] };
   const lines = stored ? await engine.sessions.lines(id) : await linesOf(path as string, field);
   return { session, how, lines: withoutManaged(lines) };
 }

@@ -182,12 +182,19 @@ export class ScriptedAgent {
 /** A backend without anything behind it: the test is the worker. */
 export class ScriptedBackend implements Backend {
   readonly name = SCRIPTED;
+  readonly sessionFolders: readonly string[];
   readonly #scripts: ReadonlyMap<string, ScriptedAgent>;
   readonly #agents: Map<string, string>;
   readonly #host: () => BackendHost;
 
   /** @param agents remembers which agent a run belongs to, over crashes. */
-  constructor(scripts: ReadonlyMap<string, ScriptedAgent>, agents: Map<string, string>, host: () => BackendHost) {
+  constructor(
+    scripts: ReadonlyMap<string, ScriptedAgent>,
+    agents: Map<string, string>,
+    host: () => BackendHost,
+    sessionFolders: readonly string[] = [],
+  ) {
+    this.sessionFolders = sessionFolders;
     this.#scripts = scripts;
     this.#agents = agents;
     this.#host = host;

@@ -42,6 +42,8 @@ export interface TestHerdOptions extends Omit<HerdOptions<object>, "agents" | "t
   owner?: string;
   /** The recording owner's working directory. */
   cwd?: string;
+  /** Where scripted workers have their session files. */
+  sessionFolders?: readonly string[];
 }
 
 /**
@@ -56,7 +58,7 @@ export interface TestHerdOptions extends Omit<HerdOptions<object>, "agents" | "t
  * expect((await t.result()).text).toBe("sent");
  */
 export async function createTestHerd(options: TestHerdOptions): Promise<TestHerd> {
-  const { now, owner: ownerId = "tester", cwd, ...rest } = options;
+  const { now, owner: ownerId = "tester", cwd, sessionFolders = [], ...rest } = options;
   const clock = new TestClock(now);
   const store = options.store ?? memoryStore();
   const scripts = new Map<string, ScriptedAgent>();
@@ -77,7 +79,7 @@ export async function createTestHerd(options: TestHerdOptions): Promise<TestHerd
         backends: [
           (attached) => {
             host = attached;
-            return new ScriptedBackend(scripts, runAgents, () => host as BackendHost);
+            return new ScriptedBackend(scripts, runAgents, () => host as BackendHost, sessionFolders);
           },
         ],
         backendOf: (agent) => (scripts.has(agent) ? SCRIPTED : undefined),
