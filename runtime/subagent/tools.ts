@@ -99,18 +99,25 @@ type Fields = Record<string, unknown>;
 
 /**
  * The `subagent` tool: the seed's JSON in, the seed's JSON out. Public errors are answers, never thrown.
+ * @param id the caller's id of this call, so that a reply made again is the same reply.
  */
-export async function subagent(engine: Engine, by: Controller, request: unknown): Promise<object> {
+export async function subagent(engine: Engine, by: Controller, request: unknown, id?: string): Promise<object> {
   try {
     const { variant, fields } = parse(request);
-    return await carryOut(engine, by, variant, fields);
+    return await carryOut(engine, by, variant, fields, id);
   } catch (error) {
     const failure = error instanceof HerdError ? error : internalFailure("subagent", error);
     return { ok: false, error: failure.toJSON() };
   }
 }
 
-async function carryOut(engine: Engine, by: Controller, variant: Variant, fields: Fields): Promise<object> {
+async function carryOut(
+  engine: Engine,
+  by: Controller,
+  variant: Variant,
+  fields: Fields,
+  id: string | undefined,
+): Promise<object> {
   const label = fields["label"] as string;
   switch (variant) {
     case "list": {
@@ -144,6 +151,7 @@ async function carryOut(engine: Engine, by: Controller, variant: Variant, fields
         label,
         message: fields["message"] as string,
         files: (fields["files"] as string[] | undefined) ?? [],
+        ...(id !== undefined && { id }),
         cwd: by.cwd,
         operation: "reply",
         treeId: by.treeId,
