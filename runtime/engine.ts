@@ -94,14 +94,17 @@ export interface ProcessExecutor extends Executor {
       signal: AbortSignal | undefined,
     ): Promise<RequestRecord>;
     fail(treeId: string, runId: string, failure: StartFailure): Promise<void>;
+    /** Whether a launch is being rolled back: its answer comes with the proof of that. */
+    rollsBack(runId: string): boolean;
   };
   readonly presence: {
-    identify(worker: Pick<WorkerContext, "backend" | "runId">): Promise<Identity>;
-    ended(treeId: string, worker: Pick<WorkerContext, "backend" | "runId">): Promise<string | undefined>;
+    identify(worker: Pick<WorkerContext, "backend" | "runId" | "speaksFor">): Promise<Identity>;
+    ended(treeId: string, worker: Pick<WorkerContext, "backend" | "runId" | "speaksFor">): Promise<string | undefined>;
   };
   readonly stops: {
     errorsIn(treeId: string): Record<string, string>;
     errorOf(runId: string): string | undefined;
+    failed(step: Step, runId: string, error: string): boolean;
     gone(step: Step, worker: WorkerView | undefined, runId: string, cleanupError: string | undefined): boolean;
   };
 }
@@ -135,7 +138,7 @@ export interface Engine {
   readonly closings: Set<string>;
   /** Only one run at a time has the session file that a backend reports. */
   claimSessionPath(step: Step, worker: Teller, place: Place): void;
-  /** The label and the saved session are free again, unless another worker has them by now. */
+  /** A worker is gone: its label and its session are free, unless another worker has them by now. */
   releaseClaims(step: Step, context: WorkerContext): void;
   /** Finished work stays readable for a while. */
   retain(step: Step, requestId: string): void;

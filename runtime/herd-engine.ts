@@ -141,8 +141,9 @@ export class HerdEngine implements Engine, HandleSource {
     step.put(key, { tree: step.tree.id, path, runId: context.runId } satisfies LeaseRecord);
   }
 
-  /** The label and the saved session are free again, unless another worker has them by now. */
+  /** A worker is gone: its label and its session are free, unless another worker has them by now. */
   releaseClaims(step: Step, { workspace, label, runId, sessionId, place }: WorkerContext): void {
+    if (step.read(keys.launch(runId)) !== undefined) step.del(keys.launch(runId));
     const release = (key: string) => {
       const claim = step.read<LeaseRecord>(key);
       if (claim?.runId === runId) step.del(key);

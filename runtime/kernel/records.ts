@@ -153,8 +153,8 @@ export interface CallerIdRecord {
   requestId: string;
   /** Of a reply: the question that it answered. */
   askId?: string;
-  /** The launch is on its way under this run; the answer is not known yet. */
+  /** The launch is on its way under this run; its answer is not known yet, or not proved yet. */
   launching?: string;
-  /** The launch failed: what every repetition hears. */
+  /** The launch failed: what every repetition hears, once its rollback is over. */
   failure?: Record<string, Json>;
 }
