@@ -400,6 +400,7 @@ export class HerdEngine implements Engine, HandleSource {
 
   #fenced(error: HerdError): void {
     this.functions.stopAll("fenced", error.message);
+    this.backends.launches.abandon(error);
     this.deliveries.wakeAll();
   }
 }

@@ -193,10 +193,11 @@ export class Launches {
   /** The budget is used up. */
   async expired(treeId: string, runId: string): Promise<void> {
     const { kernel } = this.#engine;
+    const worker = (await kernel.tree(treeId)).worker(runId);
+    const pending = kernel.read<LaunchRecord>(keys.launch(runId))?.pending;
     // Nothing proves what runs, so nothing is undone; once it is proved alive it gets a fresh budget.
-    if ((await kernel.tree(treeId)).worker(runId)?.context.unproven !== undefined) return;
-    const budget = kernel.read<LaunchRecord>(keys.launch(runId))?.pending?.timeoutMs ?? 0;
-    const message = `it was not accepted within ${budget} ms`;
+    if (worker?.context.unproven !== undefined || pending === undefined || pending.dueAt > kernel.now()) return;
+    const message = `it was not accepted within ${pending.timeoutMs} ms`;
     await this.fail(treeId, runId, { stage: "agent_result", message, look: true });
   }
 
@@ -227,6 +228,11 @@ export class Launches {
     const error = failureOf(pending.request, failure, { snapshot, left, paneId });
     await kernel.run(treeId, (step) => this.#remember(step, pending, error), { operation: "assign" });
     for (const { reject } of this.#take(runId)) reject(error);
+  }
+
+  /** Nobody will hear of the launches that are on their way; their rows stay, so that opening the store goes on with them. */
+  abandon(error: HerdError): void {
+    for (const runId of [...this.#waiting.keys()]) for (const { reject } of this.#take(runId)) reject(error);
   }
 
   /** Whether a launch is being rolled back: its answer comes with the proof of that. */

@@ -85,13 +85,13 @@ export class Recovery {
   /** It lives: a launch gets a fresh budget, and what was not confirmed is ordered again. */
   async #goOn(treeId: string, { state, context }: WorkerView, orders: readonly OrderRecord[]): Promise<void> {
     const { runId } = context;
+    if (state === "settling.launching") await this.#launches.renew(treeId, runId);
     if (context.unproven !== undefined) {
       await this.#engine.kernel.run(treeId, (step) => step.send(runId, { type: "identity.proven" }), {
         operation: "identify",
       });
     }
     this.#presence.trust(runId);
-    if (state === "settling.launching") await this.#launches.renew(treeId, runId);
     for (const order of orders) this.#orders.perform(order);
   }
 
