@@ -65,6 +65,11 @@ export class Kernel {
     return this.#epoch;
   }
 
+  /** Nothing is read or written any more. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
   get fence(): HerdError | undefined {
     return this.#committer.fence;
   }

@@ -1,22 +1,13 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { HerdError } from "pi-herd";
-import { createTestHerd, FaultPlan, faultyStore, memoryStore, type TestHerdOptions } from "pi-herd/testing";
-import { levelStore } from "../../runtime/store/level.ts";
-import { does, expectNothingLeft, pausesOf, refusalOf, statesOf, until } from "./support.ts";
+import { FaultPlan, faultyStore, memoryStore, type TestHerdOptions } from "pi-herd/testing";
+import { does, expectNothingLeft, herdOnDisk, pausesOf, refusalOf, statesOf, until } from "./support.ts";
 
 const agents = { does };
 
 /** On LevelDB, with a launch under a caller's id that is not accepted yet. */
 async function launching(options: Partial<TestHerdOptions> = {}) {
-  const directory = await mkdtemp(join(tmpdir(), "herd-launch-"));
-  const t = await createTestHerd({ agents, store: levelStore(directory), ...options });
-  onTestFinished(async () => {
-    await t.close();
-    await rm(directory, { recursive: true, force: true });
-  });
+  const t = await herdOnDisk({ agents, ...options });
   const script = t.scripted("does");
   script.acceptsAtOnce = false;
   script.stopsAtOnce = false;

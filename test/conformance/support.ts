@@ -1,8 +1,12 @@
 /** What the conformance tests share: agents, a way to hold something back, and what a store holds. */
-import { expect } from "vitest";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished } from "vitest";
 import { type AgentDefinition, HerdError } from "pi-herd";
-import { type TestHerd } from "pi-herd/testing";
+import { createTestHerd, type TestHerd, type TestHerdOptions } from "pi-herd/testing";
 import type { HerdInstance } from "../../runtime/herd.ts";
+import { levelStore } from "../../runtime/store/level.ts";
 import type { TestClock } from "../../runtime/testing/clock.ts";
 
 /** Just does its task. */
@@ -79,4 +83,15 @@ export async function expectNothingLeft(t: TestHerd, except = ""): Promise<void>
 /** Nobody waits for time to pass. */
 export function pausesOf(t: TestHerd): number {
   return ((t.herd as HerdInstance).engine.clock as TestClock).asleep;
+}
+
+/** A test herd on LevelDB, in a folder of its own; both go with the test. */
+export async function herdOnDisk(options: TestHerdOptions): Promise<TestHerd> {
+  const directory = await mkdtemp(join(tmpdir(), "herd-conformance-"));
+  const t = await createTestHerd({ store: levelStore(directory), ...options });
+  onTestFinished(async () => {
+    await t.close();
+    await rm(directory, { recursive: true, force: true });
+  });
+  return t;
 }
