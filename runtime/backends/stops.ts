@@ -9,6 +9,10 @@ import type { Presence } from "./presence.ts";
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
 
+function pauseAfter(attempts: number): number {
+  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempts - 1));
+}
+
 interface Open {
   order: OrderRecord;
   attempts: number;
@@ -75,16 +79,16 @@ export class Stops {
 
   /** Takes in a stop that has to be tried again. */
   keep(order: OrderRecord): void {
-    const attempts = (this.#open.get(order.runId)?.attempts ?? 0) + 1;
-    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempts - 1));
-    this.#open.set(order.runId, { order, attempts, dueAt: this.#engine.kernel.now() + pause });
+    const attempts = this.#open.get(order.runId)?.attempts ?? 1;
+    this.#open.set(order.runId, { order, attempts, dueAt: this.#engine.kernel.now() + pauseAfter(attempts) });
   }
 
   /** Orders again what is due. A process that is proven absent by now needs no further order. */
   tick(now: number): void {
     for (const [runId, open] of this.#open) {
       if (open.dueAt > now) continue;
-      open.dueAt = Infinity;
+      // Also when nobody ever says what became of it.
+      open.dueAt = now + pauseAfter(++open.attempts);
       this.#engine.kernel.inBackground(this.#again(runId, open));
     }
   }

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-
 import { does, expectNothingLeft, herdOnDisk, refusalOf, statesOf } from "./support.ts";
 
 const agents = { does };
