@@ -183,7 +183,7 @@ describe("closing a worker in a process", () => {
       cleanup_error: "the folder of its prompts is not empty",
     });
     for (const again of ["now", "after a restart"]) {
-      expect(await t.owner.list(), again).toMatchObject({
+      expect(await t.owner.list(), `${again}`).toMatchObject({
         workers: [],
         cleanupErrors: { does: "the folder of its prompts is not empty" },
       });

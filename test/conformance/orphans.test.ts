@@ -29,7 +29,10 @@ async function lose(lead: ScriptedRun): Promise<void> {
 }
 
 const orphansOf = async ({ t }: Pick<Awaited<ReturnType<typeof family>>, "t">) =>
-  (await t.owner.list()).workers.filter(({ orphan }) => orphan === true).map(({ label, state }) => `${label} ${state}`);
+  (await t.owner.list()).workers
+    .filter(({ orphan }) => orphan === true)
+    .map(({ label, state }) => `${label} ${state}`)
+    .toSorted();
 
 describe("the workers of a parent whose process is lost", () => {
   test("are orphans that go on, the root alone may close them, and the parent's row goes with the last", async () => {
@@ -40,8 +43,9 @@ describe("the workers of a parent whose process is lost", () => {
     expect(await t.result()).toMatchObject({ requestId: handle.requestId, error: { code: "worker_lost" } });
     await t.idle();
     for (const again of ["now", "after a restart"]) {
-      expect(await orphansOf(it), again).toEqual(["one working", "two working"]);
-      expect((await t.owner.list()).workers, again).toMatchObject([
+      expect(await orphansOf(it), `${again}`).toEqual(["one working", "two working"]);
+      const rows = (await t.owner.list()).workers.toSorted((a, b) => a.label.localeCompare(b.label));
+      expect(rows, `${again}`).toMatchObject([
         { label: "lead" },
         { label: "one", parentLabel: "lead" },
         { label: "two", parentLabel: "lead" },
@@ -176,8 +180,8 @@ describe("a child", () => {
     const it = await family(["one"]);
     const { t, lead, leads } = it;
     const refuses = async (when: string) => {
-      expect(await orphansOf(it), when).toEqual([]);
-      expect(await refusalOf(t.owner.close({ label: "one" })), when).toMatchObject({
+      expect(await orphansOf(it), `${when}`).toEqual([]);
+      expect(await refusalOf(t.owner.close({ label: "one" })), `${when}`).toMatchObject({
         category: "target_not_found",
         reason: "not_yours",
         ids: { label: "one", parentLabel: "lead" },
