@@ -180,6 +180,24 @@ describe("a parent in a process", () => {
     await expectNothingLeft(t);
   });
 
+  test("is handed a result within its turn when it is busy, and is woken by it when it waits", async () => {
+    const { t, lead, parts } = await family(["one", "two"]);
+    await parts[0].settle("while busy");
+    expect((await statesOf(t)).toSorted()).toEqual(["lead working", "one settling", "two working"]);
+    expect(lead.order("deliver")).toMatchObject({ text: expect.stringContaining("while busy") });
+    await lead.take();
+    await lead.settle("waits");
+    expect((await t.owner.list()).workers[0]).toMatchObject({ state: "blocked" });
+    await parts[1].settle("while idle");
+    expect(lead.order("deliver")).toMatchObject({ text: expect.stringContaining("while idle") });
+    // Its backend starts a turn with it.
+    expect(await lead.turn()).toBe(true);
+    await lead.take();
+    await lead.settle("both");
+    expect((await t.result()).text).toBe("both");
+    await expectNothingLeft(t);
+  });
+
   test("whose answer came before its children's results has it dropped, and blank afterwards is empty_result", async () => {
     const { t, lead, parts } = await family(["one"]);
     expect(await lead.settle("too early")).toBe(true);
@@ -312,7 +330,7 @@ describe("a parent in a process", () => {
     // What it says to have got does not count: the result stays, and its worker too.
     expect(await lead.take(first?.orderId)).toBe(false);
     expect(await keysOf(t, "d")).toHaveLength(2);
-    expect(await statesOf(t)).toEqual(["lead unknown", "one settling", "two settling"]);
+    expect((await statesOf(t)).toSorted()).toEqual(["lead unknown", "one settling", "two settling"]);
     await lead.identify(lead.order("start").sessionId);
     await t.idle();
     expect(new Set(handed(lead).map(({ orderId }) => orderId)).size).toBe(2);
