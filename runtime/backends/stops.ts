@@ -9,6 +9,11 @@ import type { Presence } from "./presence.ts";
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
 
+/** Its process is proven gone, and only something that it left behind is still to be tidied up. */
+function keptOf({ holds: _holds, ...order }: OrderRecord, error: string): OrderRecord {
+  return { ...order, error, gone: true };
+}
+
 function pauseAfter(attempts: number): number {
   return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempts - 1));
 }
@@ -67,9 +72,10 @@ export class Stops {
     const order = step.read<OrderRecord>(key);
     const closes = worker !== undefined && step.can(runId, { type: "backend.gone" });
     if (order === undefined && !closes) return false;
-    const kept = order && cleanupError !== undefined ? { ...order, error: cleanupError } : undefined;
+    const kept = order && cleanupError !== undefined ? keptOf(order, cleanupError) : undefined;
     if (kept) step.put(key, kept);
     else if (order) step.del(key);
+    if (order?.holds) this.#engine.releaseSession(step, runId, order.holds);
     // Known before whoever waits for the end of the worker looks.
     step.after(() => (kept ? this.keep(kept) : this.#done(runId, worker === undefined)));
     if (closes) step.send(runId, { type: "backend.gone" });

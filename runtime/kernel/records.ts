@@ -112,6 +112,16 @@ export interface OrderRecord {
   delivery?: DeliveryRecord;
   /** Of `stop`: why the process is not proven gone, or what could not be tidied up after it. */
   error?: string;
+  /** Of `stop`: proven gone; something is left to tidy up. */
+  gone?: true;
+  /** Of `stop`: the worker is gone, and its session is free once its process is. */
+  holds?: HeldSession;
+}
+
+/** A session by its id, and by the file that its process reported. */
+export interface HeldSession {
+  sessionId: string;
+  sessionPath?: string;
 }
 
 /** How a worker in a process was launched: what every start of its process needs. Goes with the worker. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ScriptedRun } from "pi-herd/testing";
-import { asks, does, expectNothingLeft, herdOnDisk, refusalOf, statesOf, until } from "./support.ts";
+import { asks, does, expectNothingLeft, herdOnDisk, keysOf, refusalOf, statesOf, until } from "./support.ts";
 
 const agents = { asks, does, lead: { ...does, subagents: ["does"] } };
 
@@ -220,6 +220,38 @@ describe("the clean-up after a delivered result", () => {
     await t.clock.advance("1h");
     expect(t.owner.results).toHaveLength(1);
     expect(stops()).toBe(4);
+  });
+
+  test("keeps the session from others until the process is proven gone, though the label is free at once", async () => {
+    const { t, script, run } = await atWork();
+    await run.identify(run.order("start").sessionId, { sessionPath: "/sessions/one.jsonl" });
+    expect(await keysOf(t, "x")).toHaveLength(1);
+    await run.settle("done");
+    await t.result();
+    await t.idle();
+    expect((await t.owner.list()).workers).toEqual([]);
+    expect(await keysOf(t, "lx")).toEqual([expect.stringMatching(/^x!/)]);
+    await t.crash();
+    await t.idle();
+    await run.failStop("busy");
+    expect(await keysOf(t, "x")).toHaveLength(1);
+    await run.exit("a folder is left");
+    expect(await keysOf(t, "x")).toEqual([]);
+    await run.exit();
+    await expectNothingLeft(t);
+    // One whose process ends before its result is received lets go of both together.
+    script.stopsAtOnce = true;
+    const owner = t.herd.owner("parks");
+    const handle = await owner.assign({ agent: "does", task: "B" });
+    const next = script.runs.at(-1) as ScriptedRun;
+    await next.identify(next.order("start").sessionId, { sessionPath: "/sessions/two.jsonl" });
+    await next.turn();
+    await next.settle("done");
+    await t.idle();
+    expect(await keysOf(t, "lx")).toHaveLength(2);
+    await handle.result();
+    await t.idle();
+    expect(await keysOf(t, "lx")).toEqual([]);
   });
 
   test("goes on beside the next worker of that label, which it never touches", async () => {
