@@ -5,6 +5,7 @@ import type { Engine, LaunchPlan } from "../engine.ts";
 import { HerdError, messageOf, type ErrorCategory } from "../errors.ts";
 import type { CallerIdRecord, LaunchRecord, PendingLaunch, RequestRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
+import { passFailpoint } from "../store/failpoint.ts";
 import { keys } from "../store/keys.ts";
 import type { Orders } from "./orders.ts";
 import type { Presence } from "./presence.ts";
@@ -82,6 +83,7 @@ export class Launches {
       step.put(request.callerKey, { hash: plan.hash, requestId, launching: runId } satisfies CallerIdRecord);
     }
     const { path, backend, label, requestId } = request;
+    step.after(() => passFailpoint("launch.between"));
     this.#orders.put(step, {
       orderId: "start",
       kind: "start",
@@ -208,6 +210,7 @@ export class Launches {
     const { message, look = message === undefined } = failure;
     const snapshot = look ? await this.#diagnose(worker.context) : undefined;
     const paneId = worker.context.place?.paneId;
+    const identity = await this.#presence.identify(worker.context);
     const pending = await kernel.run(
       treeId,
       (step) => {
@@ -215,6 +218,8 @@ export class Launches {
         const launch = step.read<LaunchRecord>(keys.launch(runId));
         step.send(runId, { type: "launch.failed" });
         this.#orders.drop(step, runId, "start");
+        // Nothing is there to be stopped.
+        if (identity === "absent") this.#engine.backends.stops.gone(step, step.worker(runId), runId, undefined);
         if (launch?.pending === undefined) return undefined;
         step.del(keys.due(launch.pending.dueAt, "launch", runId));
         // What a repetition hears should this program end before the rollback does.

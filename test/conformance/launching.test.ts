@@ -68,6 +68,21 @@ describe("a launch", () => {
     expect(t.owner.results).toEqual([]);
   });
 
+  test("lets its deadline begin with the acceptance; once that is over its process is stopped and its owner told", async () => {
+    const { t, assigned, run } = await launching({ deadlineMs: 60_000 });
+    await t.clock.advance("2m");
+    expect(await statesOf(t)).toEqual(["does settling"]);
+    await run.accept();
+    const { requestId } = await assigned;
+    await run.turn();
+    await t.clock.advance(59_999);
+    expect(await statesOf(t)).toEqual(["does working"]);
+    await t.clock.advance(1);
+    expect(await t.result()).toMatchObject({ requestId, status: "failed", error: { code: "deadline_exceeded" } });
+    expect(run.orders.map(({ kind }) => kind)).toEqual(["start", "stop"]);
+    await expectNothingLeft(t, "e");
+  });
+
   test("of twenty at once gives every worker its own task and every caller its own answer", async () => {
     const t = await createTestHerd({ agents });
     const script = t.scripted("does");

@@ -1,6 +1,13 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { HerdError } from "pi-herd";
-import { FaultPlan, faultyStore, memoryStore, type TestHerdOptions } from "pi-herd/testing";
+import {
+  createTestHerd,
+  FaultPlan,
+  faultyStore,
+  memoryStore,
+  type TestHerdOptions,
+  watchFailpoints,
+} from "pi-herd/testing";
 import { does, expectNothingLeft, herdOnDisk, pausesOf, refusalOf, statesOf, until } from "./support.ts";
 
 const agents = { does };
@@ -190,6 +197,34 @@ describe("a launch asked for again under its caller's id", () => {
 });
 
 describe("a launch during which this program ends", () => {
+  test("before its start was even ordered is rolled back at once, as one whose process is proven absent", async () => {
+    const directed = new FaultPlan();
+    const passed: string[] = [];
+    onTestFinished(watchFailpoints((name) => void passed.push(name)));
+    const t = await createTestHerd({ agents, store: faultyStore(memoryStore(), directed) });
+    const script = t.scripted("does");
+    const held = directed.holdBatch({ landed: true });
+    void t.owner.assign({ agent: "does", task: "A", id: "once" }).catch(() => undefined);
+    await held.reached;
+    expect(passed).not.toContain("launch.between");
+    expect(script.runs).toEqual([]);
+    await t.crash();
+    held.release();
+    await t.idle();
+    const again = t.owner.assign({ agent: "does", task: "A", id: "once" });
+    expect(await refusalOf(again)).toMatchObject({ category: "pane_not_ready", rollbackOccurred: true });
+    expect(script.runs).toEqual([]);
+    expect(passed).not.toContain("order.before");
+    await expectNothingLeft(t, "i");
+    // The point lies between the two steps of every launch.
+    passed.length = 0;
+    await t.owner.assign({ agent: "does", task: "B" });
+    expect(passed.slice(passed.indexOf("launch.between"))).toEqual(
+      expect.arrayContaining(["order.before", "order.after"]),
+    );
+    expect(passed).toContain("launch.between");
+  });
+
   test("goes on with a fresh budget when its process lives", async () => {
     const { t, script, run, assign } = await launching();
     await t.clock.advance(299_000);

@@ -12,9 +12,9 @@ import type { Report } from "./audit.ts";
 import { runChild, type Ended } from "./child.ts";
 import { Random } from "./random.ts";
 
-/** Points that the engine does not pass yet, and what brings them. */
+/** Points that this load does not pass, and what would. */
 const LATER: Partial<Record<Failpoint, string>> = {
-  "launch.between": "function workers are launched in one batch; backends that are processes bring it",
+  "launch.between": "functions are launched in one batch, workers in processes in several steps",
   "door.before-visit": "doors bring it",
 };
 /** Passes of a point before the kill, at most: some are passed all the time, some now and then. */
