@@ -99,6 +99,8 @@ export const WorkerContext = z.object({
   place: Place.optional(),
   /** Why it cannot be proved that what runs is this worker; set until it is proved or proven gone. */
   unproven: z.string().optional(),
+  /** The session that its process speaks for, when that is another one: until it speaks for its own, nothing is proved. */
+  speaksFor: z.string().optional(),
   /** Its process ended unasked, and since it was started again no turn has ended. */
   restarted: z.literal(true).optional(),
   /** Its process is proven gone for good. */
@@ -180,7 +182,7 @@ export type WorkerEvent =
   | { type: "launch.failed" }
   | { type: "assign"; assignment: NonNullable<WorkerContext["assignment"]> }
   | { type: "located"; place: Place }
-  | { type: "identity.unproven"; diagnostic: string }
+  | { type: "identity.unproven"; diagnostic: string; speaksFor?: string }
   | { type: "identity.proven" }
   | { type: "process.exited"; at: number }
   | { type: "turn.started"; at: number }

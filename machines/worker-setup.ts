@@ -54,11 +54,14 @@ export const definition = setup({
       assignment: context.assignment && { ...context.assignment, acceptedAt: at },
       lastActivityAt: at,
     })),
-    noteUnproven: assign((_, { diagnostic }: { diagnostic: string }) => ({ unproven: diagnostic })),
-    noteProven: assign({ unproven: undefined }),
-    noteRestart: assign({ restarted: true as const, unproven: undefined }),
+    noteUnproven: assign((_, { diagnostic, speaksFor }: { diagnostic: string; speaksFor?: string | undefined }) => ({
+      unproven: diagnostic,
+      speaksFor,
+    })),
+    noteProven: assign({ unproven: undefined, speaksFor: undefined }),
+    noteRestart: assign({ restarted: true as const, unproven: undefined, speaksFor: undefined }),
     noteTurnEnd: assign({ restarted: undefined }),
-    noteLoss: assign({ lost: true as const, unproven: undefined }),
+    noteLoss: assign({ lost: true as const, unproven: undefined, speaksFor: undefined }),
     takeAssignment: assign((_, { assignment }: { assignment: NonNullable<WorkerContext["assignment"]> }) => ({
       assignment,
       asks: 0,

@@ -20,7 +20,8 @@ export interface Backend {
   readonly sessionFolders?: readonly string[];
   /**
    * Carries out an order. Called at least once per order, also after a restart: the same `orderId` again must
-   * not be done twice. It is repeated at every opening until the event that confirms it was reported.
+   * not be done twice by one process. It is repeated at every opening until the event that confirms it was reported, and
+   * for the process that takes the place of one that ended without confirming it.
    */
   perform(order: Order): void;
   /** Only `absent` allows a clean-up and only `present` a kill; what cannot be proved is left alone. */

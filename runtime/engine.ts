@@ -10,6 +10,7 @@ import type { Kernel } from "./kernel/kernel.ts";
 import type {
   AskRecord,
   DeliveryRecord,
+  HeldSession,
   LaunchRecord,
   OrderRecord,
   OutcomeRecord,
@@ -94,14 +95,17 @@ export interface ProcessExecutor extends Executor {
       signal: AbortSignal | undefined,
     ): Promise<RequestRecord>;
     fail(treeId: string, runId: string, failure: StartFailure): Promise<void>;
+    /** Whether a launch is being rolled back: its answer comes with the proof of that. */
+    rollsBack(runId: string): boolean;
   };
   readonly presence: {
-    identify(worker: Pick<WorkerContext, "backend" | "runId">): Promise<Identity>;
-    ended(treeId: string, worker: Pick<WorkerContext, "backend" | "runId">): Promise<string | undefined>;
+    identify(worker: Pick<WorkerContext, "backend" | "runId" | "speaksFor">): Promise<Identity>;
+    ended(treeId: string, worker: Pick<WorkerContext, "backend" | "runId" | "speaksFor">): Promise<string | undefined>;
   };
   readonly stops: {
     errorsIn(treeId: string): Record<string, string>;
     errorOf(runId: string): string | undefined;
+    failed(step: Step, runId: string, error: string): boolean;
     gone(step: Step, worker: WorkerView | undefined, runId: string, cleanupError: string | undefined): boolean;
   };
 }
@@ -138,8 +142,13 @@ export interface Engine {
   readonly closings: Set<string>;
   /** Only one run at a time has the session file that a backend reports. */
   claimSessionPath(step: Step, worker: Teller, place: Place): void;
-  /** The label and the saved session are free again, unless another worker has them by now. */
+  /**
+   * A worker is gone: its label and its session are free, unless another worker has them by now. The session of a process
+   * that was told to stop is free when that is proved.
+   */
   releaseClaims(step: Step, context: WorkerContext): void;
+  /** Nothing runs in a session any more. */
+  releaseSession(step: Step, runId: string, session: HeldSession): void;
   /** Finished work stays readable for a while. */
   retain(step: Step, requestId: string): void;
   /** A result as its owner gets it, with what else that owner waits for. */

@@ -23,8 +23,10 @@ import { Kernel } from "./kernel/kernel.ts";
 import type {
   AskRecord,
   DeliveryRecord,
+  HeldSession,
   LaunchRecord,
   LeaseRecord,
+  OrderRecord,
   OutcomeRecord,
   RequestRecord,
 } from "./kernel/records.ts";
@@ -154,17 +156,26 @@ export class HerdEngine implements Engine, HandleSource {
     step.put(key, { tree: step.tree.id, path, runId: context.runId } satisfies LeaseRecord);
   }
 
-  /** The label and the saved session are free again, unless another worker has them by now. */
+  /**
+   * A worker is gone: its label and its session are free, unless another worker has them by now. The session of a process
+   * that was told to stop is free when that is proved: until then it may be written to.
+   */
   releaseClaims(step: Step, { workspace, label, runId, sessionId, place }: WorkerContext): void {
-    const release = (key: string) => {
-      const claim = step.read<LeaseRecord>(key);
-      if (claim?.runId === runId) step.del(key);
-      return claim;
-    };
-    release(keys.label(workspace, label));
-    const file = release(keys.lease("id", sessionId))?.file;
-    if (file !== undefined) release(keys.lease("path", file));
-    if (place?.sessionPath !== undefined) release(keys.lease("path", place.sessionPath));
+    if (step.read(keys.launch(runId)) !== undefined) step.del(keys.launch(runId));
+    release(step, keys.label(workspace, label), runId);
+    const sessionPath = place?.sessionPath;
+    const session = { sessionId, ...(sessionPath !== undefined && { sessionPath }) };
+    const key = keys.order(runId, "stop");
+    const stop = step.read<OrderRecord>(key);
+    if (stop === undefined || stop.gone) this.releaseSession(step, runId, session);
+    else step.put(key, { ...stop, holds: session } satisfies OrderRecord);
+  }
+
+  /** Nothing runs in a session any more. */
+  releaseSession(step: Step, runId: string, { sessionId, sessionPath }: HeldSession): void {
+    const file = release(step, keys.lease("id", sessionId), runId)?.file;
+    if (file !== undefined) release(step, keys.lease("path", file), runId);
+    if (sessionPath !== undefined) release(step, keys.lease("path", sessionPath), runId);
   }
 
   /** Finished work stays readable for a while. */
@@ -412,8 +423,16 @@ export class HerdEngine implements Engine, HandleSource {
 
   #fenced(error: HerdError): void {
     this.functions.stopAll("fenced", error.message);
+    this.backends.launches.abandon(error);
     this.deliveries.wakeAll();
   }
+}
+
+/** Frees a claim if a run has it. */
+function release(step: Step, key: string, runId: string): LeaseRecord | undefined {
+  const claim = step.read<LeaseRecord>(key);
+  if (claim?.runId === runId) step.del(key);
+  return claim;
 }
 
 function parentRunId(path: string): string | undefined {

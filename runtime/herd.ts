@@ -269,6 +269,7 @@ export class HerdInstance implements Herd {
     this.engine.closed = herdClosed("closing", "wait");
     deliveries.wakeAll();
     deliveries.close();
+    backends.launches.abandon(this.engine.closed);
     await functions.close(graceMs);
     await backends.close(graceMs);
     if (!kernel.fence) {

@@ -1,4 +1,4 @@
-import { activeRequest } from "../machines/projection.ts";
+import { activeRequest, shownState } from "../machines/projection.ts";
 import type { HerdEngine } from "./herd-engine.ts";
 import { messageOf } from "./errors.ts";
 import type { AskRecord, RequestRecord } from "./kernel/records.ts";
@@ -43,13 +43,17 @@ export class Ticker {
       const [, , kind = "", id = ""] = key.split("!");
       try {
         if (kind === "deadline") await this.#deadline(key, JSON.parse(text));
-        else if (kind === "retention") await this.#prune(key, id);
-        else if (kind === "launch")
-          await this.#engine.backends.launches.expired((JSON.parse(text) as { tree: string }).tree, id);
+        else if (kind === "retention") await this.#prune(key, id, JSON.parse(text));
+        else if (kind === "launch") this.#launch(id, JSON.parse(text));
       } catch (error) {
         process.emitWarning(`due ${kind} ${id} failed: ${messageOf(error)}`, { type: "HerdTickWarning" });
       }
     }
+  }
+
+  /** A launch has used up its budget. Its rollback waits for proofs, and nothing else that is due waits with it. */
+  #launch(runId: string, { tree }: { tree: string }): void {
+    this.#engine.kernel.inBackground(this.#engine.backends.launches.expired(tree, runId));
   }
 
   /** The worker's time is over: it is closed, and its owner is told once. */
@@ -67,7 +71,7 @@ export class Ticker {
   }
 
   /** Finished long ago: the request with everything that belongs to it goes. */
-  async #prune(key: string, requestId: string): Promise<void> {
+  async #prune(key: string, requestId: string, { callerKey }: { callerKey?: string }): Promise<void> {
     const { kernel, resultFiles, sessions } = this.#engine;
     const operations: Operation[] = [];
     const del = (row: string) => operations.push({ type: "del", key: row });
@@ -79,7 +83,9 @@ export class Ticker {
       const { answer } = JSON.parse(text) as AskRecord;
       if (answer?.callerKey !== undefined) del(answer.callerKey);
     }
-    if (request?.callerKey !== undefined) del(request.callerKey);
+    // Of a launch that failed there is no request.
+    const caller = request?.callerKey ?? callerKey;
+    if (caller !== undefined) del(caller);
     if (request) for (const row of await sessions.pruned(request)) del(row);
     del(keys.outcome(requestId));
     del(keys.request(requestId));
@@ -95,10 +101,10 @@ export class Ticker {
     this.#scannedAt = now;
     for (const tree of this.#engine.kernel.trees()) {
       for (const { state, context } of tree.workers()) {
-        const requestId = activeRequest(state, context);
+        const requestId = shownState(state, context) === "working" ? activeRequest(state, context) : undefined;
         const lastActivityAt = this.#engine.lastActivityAt(context);
         const inactiveMs = now - lastActivityAt;
-        if (!state.startsWith("working") || requestId === undefined || inactiveMs < STALE_MS) continue;
+        if (requestId === undefined || inactiveMs < STALE_MS) continue;
         if (this.#stale.get(context.runId) === lastActivityAt) continue;
         this.#stale.set(context.runId, lastActivityAt);
         this.#engine.events.emit("stale", { runId: context.runId, label: context.label, requestId, inactiveMs });

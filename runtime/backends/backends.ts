@@ -1,4 +1,3 @@
-import { activeRequest } from "../../machines/projection.ts";
 import type { WorkerContext, WorkerEvent, WorkerFact, WorkerInput } from "../../machines/vocabulary.ts";
 import { askOwner } from "../asks/ask.ts";
 import { FUNCTIONS, type Backend, type BackendEvent, type BackendFactory, type BackendHost } from "../backend.ts";
@@ -44,7 +43,7 @@ export class Backends implements BackendHost, ProcessExecutor {
       this.#backends.set(backend.name, backend);
     }
     this.#first = this.#backends.keys().next().value;
-    this.#orders = new Orders(engine, this.#backends);
+    this.#orders = new Orders(engine, this.#backends, (treeId, runId) => this.#recovery.prove(treeId, runId));
     this.presence = new Presence(engine, this.#backends);
     this.launches = new Launches(engine, this.#backends, this.#orders, this.presence);
     this.stops = new Stops(engine, this.#orders, this.presence);
@@ -140,6 +139,8 @@ export class Backends implements BackendHost, ProcessExecutor {
         break;
       }
       case "order.stop":
+        // Proven gone before it was told: nothing is left to stop.
+        if (step.worker(runId)?.state === "closed") break;
         this.#orders.put(step, { ...base, orderId: "stop", kind: "stop" });
         break;
       case "result.stored":
@@ -153,7 +154,6 @@ export class Backends implements BackendHost, ProcessExecutor {
         if (assignment) this.#orders.drop(step, runId, "watch", ...this.#orders.beginnings(worker.context));
         break;
       case "worker.closed":
-        if (step.read(keys.launch(runId)) !== undefined) step.del(keys.launch(runId));
         step.after(() => this.#engine.kernel.inBackground(this.#forget(runId)));
         break;
       default:
@@ -194,7 +194,7 @@ export class Backends implements BackendHost, ProcessExecutor {
 
   async subagent(runId: string, request: unknown): Promise<object> {
     try {
-      const by = await controllerOf(this.#engine, this.#orders.trees.get(runId), runId, request);
+      const by = await controllerOf(this.#engine, this.#treeOf(runId), runId, request);
       return await subagent(this.#engine, by, request);
     } catch (error) {
       const failure = error instanceof HerdError ? error : internalFailure("subagent", error);
@@ -270,8 +270,16 @@ export class Backends implements BackendHost, ProcessExecutor {
     const { context } = worker;
     const { runId, sessionId } = context;
     if (event.sessionId !== sessionId) {
+      if (worker.state === "settling.launching") {
+        const message = `its process speaks for session ${event.sessionId} instead of ${sessionId}`;
+        const failure = { stage: "ownership_capture" as const, category: "target_not_found", message };
+        step.after(() => this.#engine.kernel.inBackground(this.launches.fail(step.tree.id, runId, failure)));
+        return false;
+      }
       const diagnostic = `Its backend speaks for session ${event.sessionId}, but the worker's session is ${sessionId}.`;
-      step.after(() => this.#engine.kernel.inBackground(this.presence.doubt(step.tree.id, runId, diagnostic)));
+      step.after(() =>
+        this.#engine.kernel.inBackground(this.presence.doubt(step.tree.id, runId, diagnostic, event.sessionId)),
+      );
       return false;
     }
     if (event.place) {
@@ -281,6 +289,7 @@ export class Backends implements BackendHost, ProcessExecutor {
     if (context.unproven !== undefined) {
       step.send(runId, { type: "identity.proven" });
       this.presence.trust(runId);
+      step.after(() => this.#recovery.goOn(step.tree.id, runId));
     }
     return true;
   }
@@ -334,7 +343,7 @@ export class Backends implements BackendHost, ProcessExecutor {
     return { tree: step.tree.id, path, runId, backend, label, ...requestId };
   }
 
-  #treeOf(runId: string, requestId: string | undefined): string | undefined {
+  #treeOf(runId: string, requestId?: string): string | undefined {
     return (
       this.#orders.trees.get(runId) ??
       this.#engine.kernel.read<LaunchRecord>(keys.launch(runId))?.tree ??
@@ -358,9 +367,11 @@ function endsAnyway(worker: WorkerView | undefined): boolean {
   return state.startsWith("clos") || (state === "settling.undelivered" && !context.reusable);
 }
 
-/** Whether the worker goes on only while its process lives. */
+/** Whether the worker is what it is shown as only while its process lives: it works, or it takes the next task. */
 function needsProcess({ state, context }: WorkerView): boolean {
-  return activeRequest(state, context) !== undefined && (state.startsWith("working") || state === "blocked.onChildren");
+  if (context.lost) return false;
+  const waits = state === "ready" || (state === "settling.undelivered" && context.reusable);
+  return state.startsWith("working") || state === "blocked.onChildren" || waits;
 }
 
 function isActivity({ type }: BackendEvent): boolean {

@@ -30,7 +30,11 @@ const CATEGORIES = new Set<string>([
 
 type Accepted = (step: Step, request: RequestRecord) => void;
 
+/** `look`: what its backend says of it is not all that can be seen of it. */
+type Failure = StartFailure & { look?: boolean };
+
 interface Waiter {
+  answer: Promise<RequestRecord>;
   accepted?: Accepted;
   resolve(request: RequestRecord): void;
   reject(error: unknown): void;
@@ -98,20 +102,18 @@ export class Launches {
    * @param accepted writes what belongs into the batch that accepts.
    */
   answer(step: Step, runId: string, accepted?: Accepted): Promise<RequestRecord> {
-    let waiter: Waiter | undefined;
-    const answer = new Promise<RequestRecord>((resolve, reject) => {
-      waiter = { resolve, reject, ...(accepted && { accepted }) };
-      this.#waiting.set(runId, [...(this.#waiting.get(runId) ?? []), waiter]);
-    });
+    const { promise: answer, resolve, reject } = Promise.withResolvers<RequestRecord>();
+    const waiter = { answer, resolve, reject, ...(accepted && { accepted }) };
+    this.#waiting.set(runId, [...(this.#waiting.get(runId) ?? []), waiter]);
     // Who waits hears of it; nobody has to.
     answer.catch(() => undefined);
-    step.ifUndone(() => this.#take(runId));
+    step.ifUndone(() => this.#leave(runId, answer));
     return answer;
   }
 
   /**
-   * Waits for that answer. An abort of the signal rolls the launch back, on no signal of the caller's.
-   * @throws HerdError, or the signal's reason after the rollback.
+   * Waits for that answer. When the last who waits for it gives up, the launch is rolled back, on no signal of theirs.
+   * @throws HerdError, or the signal's reason: after the rollback, if there is one.
    */
   async outcome(
     treeId: string,
@@ -120,6 +122,8 @@ export class Launches {
     signal: AbortSignal | undefined,
   ): Promise<RequestRecord> {
     const aborted = () => {
+      const others = (this.#waiting.get(runId) ?? []).some((waiter) => waiter.answer !== answer);
+      if (others) return this.#leave(runId, answer)?.reject(signal?.reason);
       const failure = { stage: "agent_start" as const, message: "the caller gave up" };
       this.#engine.kernel.inBackground(this.fail(treeId, runId, failure));
     };
@@ -177,7 +181,7 @@ export class Launches {
   }
 
   /** Rolls a launch back, once: what was started is stopped, and the caller hears what happened. */
-  async fail(treeId: string, runId: string, failure: StartFailure): Promise<void> {
+  async fail(treeId: string, runId: string, failure: Failure): Promise<void> {
     const running = this.#failing.get(runId);
     if (running) return running;
     const rollback = this.#rollBack(treeId, runId, failure).finally(() => {
@@ -190,15 +194,23 @@ export class Launches {
 
   /** The budget is used up. */
   async expired(treeId: string, runId: string): Promise<void> {
-    const budget = this.#engine.kernel.read<LaunchRecord>(keys.launch(runId))?.pending?.timeoutMs ?? 0;
-    await this.fail(treeId, runId, { stage: "agent_result", message: `it was not accepted within ${budget} ms` });
+    const { kernel } = this.#engine;
+    const worker = (await kernel.tree(treeId)).worker(runId);
+    const pending = kernel.read<LaunchRecord>(keys.launch(runId))?.pending;
+    // Nothing proves what runs, so nothing is undone; once it is proved alive it gets a fresh budget.
+    if (worker?.context.unproven !== undefined || pending === undefined || pending.dueAt > kernel.now()) return;
+    const message = `it was not accepted within ${pending.timeoutMs} ms`;
+    await this.fail(treeId, runId, { stage: "agent_result", message, look: true });
   }
 
-  async #rollBack(treeId: string, runId: string, failure: StartFailure): Promise<void> {
+  async #rollBack(treeId: string, runId: string, failure: Failure): Promise<void> {
     const { kernel } = this.#engine;
     const worker = (await kernel.tree(treeId)).worker(runId);
     if (worker === undefined) return;
-    const snapshot = failure.message === undefined ? await this.#diagnose(worker.context) : undefined;
+    const { message, look = message === undefined } = failure;
+    const snapshot = look ? await this.#diagnose(worker.context) : undefined;
+    const paneId = worker.context.place?.paneId;
+    const identity = await this.#presence.identify(worker.context);
     const pending = await kernel.run(
       treeId,
       (step) => {
@@ -206,43 +218,46 @@ export class Launches {
         const launch = step.read<LaunchRecord>(keys.launch(runId));
         step.send(runId, { type: "launch.failed" });
         this.#orders.drop(step, runId, "start");
-        if (launch?.pending) step.del(keys.due(launch.pending.dueAt, "launch", runId));
-        return launch?.pending;
+        // Nothing is there to be stopped.
+        if (identity === "absent") this.#engine.backends.stops.gone(step, step.worker(runId), runId, undefined);
+        if (launch?.pending === undefined) return undefined;
+        step.del(keys.due(launch.pending.dueAt, "launch", runId));
+        // What a repetition hears should this program end before the rollback does.
+        this.#remember(step, launch.pending, failureOf(launch.pending.request, failure, { snapshot, paneId }), runId);
+        return launch.pending;
       },
       { operation: "assign" },
     );
     if (pending === undefined) return;
     const left = await this.#presence.ended(treeId, worker.context);
-    await this.#answer(
-      treeId,
-      runId,
-      pending,
-      failureOf(pending.request, failure, { snapshot, left, paneId: worker.context.place?.paneId }),
-    );
-  }
-
-  /** A rollback that the end of the process interrupted: its answer is stored for who asks again. */
-  async interrupted(treeId: string, runId: string): Promise<void> {
-    const pending = this.#engine.kernel.read<LaunchRecord>(keys.launch(runId))?.pending;
-    if (pending === undefined) return;
-    const failure: StartFailure = { stage: "agent_start", message: "this program ended while it was being launched" };
-    await this.#answer(treeId, runId, pending, failureOf(pending.request, failure, {}));
-  }
-
-  async #answer(treeId: string, runId: string, { request, hash }: PendingLaunch, error: HerdError): Promise<void> {
-    await this.#engine.kernel.run(
-      treeId,
-      (step) => {
-        const { callerKey, requestId } = request;
-        const stored = error.toJSON() as Record<string, Json>;
-        if (callerKey !== undefined) {
-          step.put(callerKey, { hash, requestId, failure: stored } satisfies CallerIdRecord);
-        }
-        step.del(keys.launch(runId));
-      },
-      { operation: "assign" },
-    );
+    const error = failureOf(pending.request, failure, { snapshot, left, paneId });
+    await kernel.run(treeId, (step) => this.#remember(step, pending, error), { operation: "assign" });
     for (const { reject } of this.#take(runId)) reject(error);
+  }
+
+  /** Nobody will hear of the launches that are on their way; their rows stay, so that opening the store goes on with them. */
+  abandon(error: HerdError): void {
+    for (const runId of [...this.#waiting.keys()]) for (const { reject } of this.#take(runId)) reject(error);
+  }
+
+  /** Whether a launch is being rolled back: its answer comes with the proof of that. */
+  rollsBack(runId: string): boolean {
+    return this.#failing.has(runId);
+  }
+
+  /** What the launch failed with, for whoever asks again under the caller's id; kept as long as a result would be. */
+  #remember(step: Step, { request, hash }: PendingLaunch, error: HerdError, launching?: string): void {
+    const { callerKey, requestId } = request;
+    if (callerKey === undefined) return;
+    const failure = error.toJSON() as Record<string, Json>;
+    step.put(callerKey, {
+      hash,
+      requestId,
+      failure,
+      ...(launching !== undefined && { launching }),
+    } satisfies CallerIdRecord);
+    if (launching === undefined) return;
+    step.put(keys.due(step.now + this.#engine.options.retention.resultsMs, "retention", requestId), { callerKey });
   }
 
   /** One bounded look at what the start left behind. */
@@ -265,6 +280,14 @@ export class Launches {
     const waiting = this.#waiting.get(runId) ?? [];
     this.#waiting.delete(runId);
     return waiting;
+  }
+
+  /** One of those who wait does so no longer. */
+  #leave(runId: string, answer: Promise<RequestRecord>): Waiter | undefined {
+    const waiting = this.#take(runId);
+    const stay = waiting.filter((waiter) => waiter.answer !== answer);
+    if (stay.length > 0) this.#waiting.set(runId, stay);
+    return waiting.find((waiter) => waiter.answer === answer);
   }
 }
 

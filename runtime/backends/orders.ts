@@ -15,6 +15,9 @@ import type { WorkerContext } from "../../machines/vocabulary.ts";
 import { passFailpoint } from "../store/failpoint.ts";
 import { askIdOf, keys } from "../store/keys.ts";
 
+/** What a start may take whose task is accepted already. Source: `timeoutMs`, when it is omitted. */
+const AGAIN_MS = 300_000;
+
 /**
  * Orders on their way out. They are rows until the event that confirms them is on disk, so that a restart repeats
  * exactly those.
@@ -26,16 +29,26 @@ export class Orders {
   readonly trees = new Map<string, string>();
   /** Orders that a backend threw at. */
   readonly #failed: OrderRecord[] = [];
+  readonly #prove: (treeId: string, runId: string) => void;
 
-  constructor(engine: Engine, backends: ReadonlyMap<string, Backend>) {
+  /** @param prove finds out whether a run's process is there; its orders follow. */
+  constructor(engine: Engine, backends: ReadonlyMap<string, Backend>, prove: (treeId: string, runId: string) => void) {
     this.#engine = engine;
     this.#backends = backends;
+    this.#prove = prove;
   }
 
   /** Gives an order in the batch of a step; it goes out once that is on disk. */
   put(step: Step, order: OrderRecord): void {
     step.put(keys.order(order.runId, order.orderId), order);
-    step.after(() => this.perform(order));
+    step.after(() => this.#begin(order));
+  }
+
+  /** Who only waited when the store was opened was not looked after since: its process may be gone by now. */
+  #begin(order: OrderRecord): void {
+    const known = order.kind === "start" || order.kind === "stop" || this.trees.has(order.runId);
+    if (known) this.perform(order);
+    else this.#prove(order.tree, order.runId);
   }
 
   /** Takes orders back, or notes that they are confirmed. */
@@ -59,6 +72,7 @@ export class Orders {
 
   /** Hands an order to its backend; one that throws at it gets it again at the next tick. */
   perform(record: OrderRecord): void {
+    if (this.#isHeld(record)) return;
     const backend = this.#backends.get(record.backend ?? "");
     const order = backend && this.#orderOf(record);
     if (backend === undefined || order === undefined) return;
@@ -75,8 +89,18 @@ export class Orders {
     passFailpoint("order.after");
   }
 
+  /** Nothing goes to what may be another worker's process, and nobody reads what a lost parent is told. */
+  #isHeld({ tree, runId, kind }: OrderRecord): boolean {
+    const context = this.#engine.kernel.loaded(tree)?.worker(runId)?.context;
+    return (context?.unproven !== undefined && kind !== "stop") || (context?.lost === true && kind === "deliver");
+  }
+
   tick(): void {
-    for (const order of this.#failed.splice(0)) this.perform(order);
+    for (const order of this.#failed.splice(0)) {
+      // Taken back meanwhile, it must not be carried out any more.
+      const stands = this.#engine.kernel.read(keys.order(order.runId, order.orderId)) !== undefined;
+      if (stands) this.perform(order);
+    }
   }
 
   /** The order as its backend gets it, or undefined when it has become pointless. */
@@ -119,7 +143,7 @@ export class Orders {
     const request = pending?.request ?? this.#request(record.requestId);
     if (request === undefined) return undefined;
     const launch = this.#launchOf(record, request) as Launch;
-    const timeoutMs = pending?.timeoutMs ?? 0;
+    const timeoutMs = pending ? Math.max(0, pending.dueAt - this.#engine.kernel.now()) : AGAIN_MS;
     return { ...base, kind: "start", ...launch, task: request.task, files: request.files, timeoutMs };
   }
 

@@ -10,6 +10,9 @@ const LOOK_AGAIN_MS = 30_000;
 /** Longest diagnostic that a row keeps. */
 const DIAGNOSTIC_LIMIT = 256;
 
+/** What has to be known of a worker to say whether its process is there. */
+export type Known = Pick<WorkerContext, "backend" | "runId" | "speaksFor">;
+
 /**
  * Whether the processes of workers are there: three-valued, because only proof allows a kill or a clean-up, and
  * `unknown` where nothing can be proved.
@@ -28,25 +31,33 @@ export class Presence {
     this.#backends = backends;
   }
 
-  /** What the worker's backend can prove. A backend that is missing here, or that fails, proves nothing. */
-  async identify({ backend, runId }: Pick<WorkerContext, "backend" | "runId">): Promise<Identity> {
+  /**
+   * What the worker's backend can prove. A backend that is missing here, or that fails, proves nothing; nor does a process
+   * that lives but speaks for another session.
+   */
+  async identify({ backend, runId, speaksFor }: Known): Promise<Identity> {
     if (backend === FUNCTIONS) return "present";
     try {
-      return (await this.#backends.get(backend)?.identify(runId)) ?? "unprovable";
+      const identity = (await this.#backends.get(backend)?.identify(runId)) ?? "unprovable";
+      return identity === "present" && speaksFor !== undefined ? "unprovable" : identity;
     } catch {
       return "unprovable";
     }
   }
 
   /** Nothing proves what runs: the worker is `unknown`, and nothing is started or cleaned up. */
-  async doubt(treeId: string, runId: string, diagnostic: string): Promise<void> {
+  async doubt(treeId: string, runId: string, diagnostic: string, speaksFor?: string): Promise<void> {
     this.#doubtful.set(runId, treeId);
     await this.#engine.kernel.run(
       treeId,
       (step) => {
         const worker = step.worker(runId);
-        if (worker === undefined || worker.context.unproven !== undefined) return;
-        step.send(runId, { type: "identity.unproven", diagnostic: diagnostic.slice(0, DIAGNOSTIC_LIMIT) });
+        if (worker === undefined || (worker.context.unproven !== undefined && speaksFor === undefined)) return;
+        step.send(runId, {
+          type: "identity.unproven",
+          diagnostic: diagnostic.slice(0, DIAGNOSTIC_LIMIT),
+          ...(speaksFor !== undefined && { speaksFor }),
+        });
       },
       { operation: "identify" },
     );
@@ -68,7 +79,7 @@ export class Presence {
    * Waits until a worker that was told to stop is proven gone, at most two seconds.
    * @returns undefined, or why that is not proved.
    */
-  async ended(treeId: string, context: Pick<WorkerContext, "backend" | "runId">): Promise<string | undefined> {
+  async ended(treeId: string, context: Known): Promise<string | undefined> {
     const { runId } = context;
     const gone = this.#engine.gone(treeId, runId).then(() => undefined);
     const failed = new Promise<string>((resolve) => this.#stopping.set(runId, resolve));
@@ -76,7 +87,9 @@ export class Presence {
     const late = this.#engine.clock.pause(GONE_WITHIN_MS, over.signal).then(async () => {
       if (over.signal.aborted) return undefined;
       const identity = await this.identify(context);
-      return identity === "absent" ? this.#proved(treeId, runId) : `after ${GONE_WITHIN_MS} ms it is ${identity}`;
+      return identity === "absent"
+        ? this.#proved(treeId, runId)
+        : this.#kept(treeId, runId, `after ${GONE_WITHIN_MS} ms it is ${identity}`);
     });
     try {
       return await Promise.race([gone, failed, late]);
@@ -90,6 +103,13 @@ export class Presence {
 
   stopFailed(runId: string, message: string): void {
     this.#stopping.get(runId)?.(message);
+  }
+
+  /** Nobody said so: it is kept and tried again like a stop that failed. */
+  async #kept(treeId: string, runId: string, message: string): Promise<string> {
+    const { backends, kernel } = this.#engine;
+    await kernel.run(treeId, (step) => backends.stops.failed(step, runId, message), { operation: "stop" });
+    return message;
   }
 
   /** The host says absent although the backend never said gone. */

@@ -10,6 +10,8 @@ import type { Stops } from "./stops.ts";
 
 /** Orders that tell a process something besides what it works on. */
 const MESSAGES = new Set(["steer", "deliver"]);
+/** Orders that a process begins its work with. */
+const BEGINNINGS = new Set(["start", "resume", "task", "answer"]);
 
 /**
  * What becomes of workers in processes when the store is opened again: those that live go on, those proven gone are
@@ -55,7 +57,6 @@ export class Recovery {
     const stop = orders.find(({ kind }) => kind === "stop");
     if (stop) {
       if (stop.error !== undefined) this.#stops.keep(stop);
-      await this.#launches.interrupted(treeId, runId);
       this.#orders.perform(stop);
       return;
     }
@@ -70,7 +71,7 @@ export class Recovery {
         await this.#goOn(treeId, worker, orders);
         break;
       case "absent":
-        await this.#absent(treeId, worker);
+        await this.#absent(treeId, worker, orders);
         break;
       case "unprovable":
         await this.#presence.doubt(
@@ -84,18 +85,18 @@ export class Recovery {
   /** It lives: a launch gets a fresh budget, and what was not confirmed is ordered again. */
   async #goOn(treeId: string, { state, context }: WorkerView, orders: readonly OrderRecord[]): Promise<void> {
     const { runId } = context;
+    if (state === "settling.launching") await this.#launches.renew(treeId, runId);
     if (context.unproven !== undefined) {
       await this.#engine.kernel.run(treeId, (step) => step.send(runId, { type: "identity.proven" }), {
         operation: "identify",
       });
     }
     this.#presence.trust(runId);
-    if (state === "settling.launching") await this.#launches.renew(treeId, runId);
     for (const order of orders) this.#orders.perform(order);
   }
 
   /** It is proven gone. */
-  async #absent(treeId: string, { state, context }: WorkerView): Promise<void> {
+  async #absent(treeId: string, { state, context }: WorkerView, orders: readonly OrderRecord[]): Promise<void> {
     const { runId } = context;
     this.#presence.trust(runId);
     if (state === "settling.launching") {
@@ -103,7 +104,22 @@ export class Recovery {
       await this.#launches.fail(treeId, runId, { stage: "agent_start", message });
       return;
     }
-    await this.#engine.backends.report(runId, { type: "exited" });
+    // Nothing says that it was started again already: it is now, and only what then ends is lost.
+    const begins = orders.filter(({ kind }) => BEGINNINGS.has(kind));
+    if (context.restarted && begins.length > 0) for (const order of begins) this.#orders.perform(order);
+    else await this.#engine.backends.report(runId, { type: "exited" });
+  }
+
+  /** It is proved again that what runs is this worker: it gets what was held back meanwhile. */
+  goOn(treeId: string, runId: string): void {
+    const worker = this.#engine.kernel.loaded(treeId)?.worker(runId);
+    if (worker) this.#inBackground(this.#ordersOf(runId).then((orders) => this.#goOn(treeId, worker, orders)));
+  }
+
+  /** Looks after a worker for the first time since the store was opened. */
+  prove(treeId: string, runId: string): void {
+    this.#orders.trees.set(runId, treeId);
+    this.#inBackground(this.#lookAgain(treeId, runId));
   }
 
   /** A process that was started again missed what was said to the one before it. */

@@ -9,6 +9,15 @@ import type { Presence } from "./presence.ts";
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
 
+/** Its process is proven gone, and only something that it left behind is still to be tidied up. */
+function keptOf({ holds: _holds, ...order }: OrderRecord, error: string): OrderRecord {
+  return { ...order, error, gone: true };
+}
+
+function pauseAfter(attempts: number): number {
+  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempts - 1));
+}
+
 interface Open {
   order: OrderRecord;
   attempts: number;
@@ -63,9 +72,10 @@ export class Stops {
     const order = step.read<OrderRecord>(key);
     const closes = worker !== undefined && step.can(runId, { type: "backend.gone" });
     if (order === undefined && !closes) return false;
-    const kept = order && cleanupError !== undefined ? { ...order, error: cleanupError } : undefined;
+    const kept = order && cleanupError !== undefined ? keptOf(order, cleanupError) : undefined;
     if (kept) step.put(key, kept);
     else if (order) step.del(key);
+    if (order?.holds) this.#engine.releaseSession(step, runId, order.holds);
     // Known before whoever waits for the end of the worker looks.
     step.after(() => (kept ? this.keep(kept) : this.#done(runId, worker === undefined)));
     if (closes) step.send(runId, { type: "backend.gone" });
@@ -75,16 +85,16 @@ export class Stops {
 
   /** Takes in a stop that has to be tried again. */
   keep(order: OrderRecord): void {
-    const attempts = (this.#open.get(order.runId)?.attempts ?? 0) + 1;
-    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempts - 1));
-    this.#open.set(order.runId, { order, attempts, dueAt: this.#engine.kernel.now() + pause });
+    const attempts = this.#open.get(order.runId)?.attempts ?? 1;
+    this.#open.set(order.runId, { order, attempts, dueAt: this.#engine.kernel.now() + pauseAfter(attempts) });
   }
 
   /** Orders again what is due. A process that is proven absent by now needs no further order. */
   tick(now: number): void {
     for (const [runId, open] of this.#open) {
       if (open.dueAt > now) continue;
-      open.dueAt = Infinity;
+      // Also when nobody ever says what became of it.
+      open.dueAt = now + pauseAfter(++open.attempts);
       this.#engine.kernel.inBackground(this.#again(runId, open));
     }
   }

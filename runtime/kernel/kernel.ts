@@ -65,6 +65,11 @@ export class Kernel {
     return this.#epoch;
   }
 
+  /** Nothing is read or written any more. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
   get fence(): HerdError | undefined {
     return this.#committer.fence;
   }
@@ -128,11 +133,6 @@ export class Kernel {
   async ready(): Promise<void> {
     await this.#committer.recovery;
     if (this.fence) throw this.fence;
-  }
-
-  /** The herd closes or its process ends: what comes now is nobody's. */
-  get ended(): boolean {
-    return this.#ended;
   }
 
   get idle(): boolean {

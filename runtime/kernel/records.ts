@@ -112,6 +112,16 @@ export interface OrderRecord {
   delivery?: DeliveryRecord;
   /** Of `stop`: why the process is not proven gone, or what could not be tidied up after it. */
   error?: string;
+  /** Of `stop`: proven gone; something is left to tidy up. */
+  gone?: true;
+  /** Of `stop`: the worker is gone, and its session is free once its process is. */
+  holds?: HeldSession;
+}
+
+/** A session by its id, and by the file that its process reported. */
+export interface HeldSession {
+  sessionId: string;
+  sessionPath?: string;
 }
 
 /** How a worker in a process was launched: what every start of its process needs. Goes with the worker. */
@@ -153,8 +163,8 @@ export interface CallerIdRecord {
   requestId: string;
   /** Of a reply: the question that it answered. */
   askId?: string;
-  /** The launch is on its way under this run; the answer is not known yet. */
+  /** The launch is on its way under this run; its answer is not known yet, or not proved yet. */
   launching?: string;
-  /** The launch failed: what every repetition hears. */
+  /** The launch failed: what every repetition hears, once its rollback is over. */
   failure?: Record<string, Json>;
 }

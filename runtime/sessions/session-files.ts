@@ -63,7 +63,9 @@ export class SessionFiles {
   mark(requestId: string): void {
     if (this.#folder === undefined) return;
     this.#dirty.add(requestId);
-    this.#writing ??= this.#drain().finally(() => (this.#writing = undefined));
+    if (this.#writing) return;
+    this.#writing = this.#drain().finally(() => (this.#writing = undefined));
+    this.#kernel.inBackground(this.#writing);
   }
 
   /** An assignment is pruned: its session's file goes with the last one. @returns the rows that go with it. */
@@ -91,7 +93,8 @@ export class SessionFiles {
   async #drain(): Promise<void> {
     for (let written = 0; this.#dirty.size > 0; written++) {
       if (this.#until === undefined && written % BURST === 0) await this.#trail();
-      if (this.#until !== undefined && performance.now() >= this.#until) return this.#dirty.clear();
+      const late = this.#until !== undefined && performance.now() >= this.#until;
+      if (late || this.#kernel.ended) return this.#dirty.clear();
       const [requestId] = this.#dirty as Iterable<string> as [string];
       this.#dirty.delete(requestId);
       await this.#write(() => this.#request(requestId)?.sessionId);

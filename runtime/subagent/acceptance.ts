@@ -66,8 +66,10 @@ export function repeated(
   id: string,
 ): RequestRecord | { launching: string } {
   if (used.hash === hash) {
-    if (used.failure) throw HerdError.from(used.failure);
-    if (used.launching !== undefined) return { launching: used.launching };
+    const { failure, launching } = used;
+    const waits = launching !== undefined && (failure === undefined || engine.backends.launches.rollsBack(launching));
+    if (waits) return { launching };
+    if (failure) throw HerdError.from(failure);
     const request = engine.request(used.requestId);
     if (request) return request;
   }

@@ -74,7 +74,12 @@ function begin(engine: Engine, step: Step, command: CloseCommand): { runId: stri
 async function closeProven(engine: Engine, command: CloseCommand, path: string, targetRunId: string): Promise<void> {
   const { treeId, label: parentLabel, operation } = command;
   const runId = runIdOf(path);
-  const context = (await engine.kernel.tree(treeId)).worker(runId)?.context;
+  const tree = await engine.kernel.tree(treeId);
+  if (tree.resting.has(runId) && runId === targetRunId) {
+    // Without its workers nothing is left of it but the row that waits for its owner.
+    return engine.kernel.run(treeId, (step) => closeIn(engine, step, path, reasonOf(parentLabel)), { operation });
+  }
+  const context = tree.worker(runId)?.context;
   if (context === undefined) return;
   const { label } = context;
   const isTarget = runId === targetRunId;
@@ -99,6 +104,7 @@ async function closeProven(engine: Engine, command: CloseCommand, path: string, 
       if (worker === undefined || whyNot(rules.close, worker)) return;
       const reason = isTarget ? reasonOf(label) : { code: "parent_closed" as const, message: "Its parent was closed." };
       dropUnread(engine, step, path);
+      dropOrphaned(engine, step, path, worker.context);
       step.send(runId, { type: "close", reason, at: step.now });
       // Nothing is left to stop: the order only says so.
       if (identity === "absent") engine.backends.stops.gone(step, step.worker(runId), runId, undefined);
@@ -168,9 +174,10 @@ function dropOrphaned(engine: Engine, step: Step, path: string, { assignment }: 
   // A living parent reads it although the worker was closed: "deliver first".
   if (parent === "" || !isGone(step.tree, parent)) return;
   const deliveryId = step.read<OutcomeRecord>(keys.outcome(requestId))?.deliveryId ?? "";
-  const key = keys.delivery(runIdOf(parent), deliveryId);
-  if (step.read(key) === undefined) return;
-  step.del(key);
+  const owner = runIdOf(parent);
+  if (step.read(keys.delivery(owner, deliveryId)) === undefined) return;
+  step.del(keys.delivery(owner, deliveryId));
+  engine.backends.withdraw(step, { owner, deliveryId });
   engine.retain(step, requestId);
 }
 

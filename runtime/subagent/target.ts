@@ -31,7 +31,7 @@ export function findWorker(
   }
   if (found.length === 1) return found[0] as Target;
   const parent = others.length > 0 && tree.worker(runIdOf(parentPath(others[0] as string)));
-  if (found.length === 0 && parent) throw notYours(label, parent.context.label, operation);
+  if (found.length === 0 && parent) throw notYours(label, parent.context, operation);
   const unreadable = tree.unknown.some((row) => row.label === label);
   throw new HerdError({
     category: found.length === 0 ? "target_not_found" : "target_ambiguous",
@@ -65,12 +65,14 @@ function* everyWorker(tree: Tree): Generator<Target> {
   for (const resting of tree.resting.values()) yield { kind: "resting", state: "settling.undelivered", ...resting };
 }
 
-function notYours(label: string, parent: string, operation: string): HerdError {
+function notYours(label: string, { label: parent, lost }: WorkerContext, operation: string): HerdError {
   return new HerdError({
     category: "target_not_found",
     reason: "not_yours",
-    message: `"${label}" is a worker of "${parent}", which still lives`,
-    nextAction: `close "${parent}", which takes it along, or leave it to "${parent}"`,
+    message: `"${label}" is a worker of "${parent}", ${lost ? "whose process is lost" : "which still lives"}`,
+    nextAction: lost
+      ? `close "${label}", which is all that can be done with it`
+      : `close "${parent}", which takes it along, or leave it to "${parent}"`,
     operation,
     ids: { label, parentLabel: parent },
   });

@@ -1,6 +1,13 @@
 /** What the conformance tests share: agents, a way to hold something back, and what a store holds. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished } from "vitest";
 import { type AgentDefinition, HerdError } from "pi-herd";
-import { type TestHerd } from "pi-herd/testing";
+import { createTestHerd, type TestHerd, type TestHerdOptions } from "pi-herd/testing";
+import type { HerdInstance } from "../../runtime/herd.ts";
+import { levelStore } from "../../runtime/store/level.ts";
+import type { TestClock } from "../../runtime/testing/clock.ts";
 
 /** Just does its task. */
 export const does: AgentDefinition = { description: "does its task", run: async (task) => `did ${task}` };
@@ -46,4 +53,45 @@ export async function rowsOf(t: TestHerd): Promise<string> {
 export async function statesOf(t: TestHerd): Promise<string[]> {
   const { workers } = await t.owner.list();
   return workers.map(({ label, state }) => `${label} ${state}`);
+}
+
+/** The rows of some kinds, by the letters that their keys begin with: `o` orders, `w` launches, `d` deliveries. */
+export async function keysOf(t: TestHerd, kinds: string): Promise<string[]> {
+  const rows = (await rowsOf(t)).split("\n").filter((row) => row !== "");
+  return rows.map((row) => row.slice(0, row.indexOf(" "))).filter((key) => kinds.includes(key.charAt(0)));
+}
+
+/**
+ * Nothing of a worker is left: no row but what is told of finished work, no actor, nobody who waits for time to pass.
+ * @param except letters of kinds of rows that a test expects.
+ */
+export async function expectNothingLeft(t: TestHerd, except = ""): Promise<void> {
+  await t.idle();
+  const { clock, kernel, closings } = (t.herd as HerdInstance).engine;
+  expect((await t.owner.list()).workers).toEqual([]);
+  expect((await t.owner.list()).cleanupErrors).toBeUndefined();
+  expect(
+    (await keysOf(t, "awolxdi")).filter((key) => !/^a![^!]*!$/.test(key) && !except.includes(key.charAt(0))),
+  ).toEqual([]);
+  for (const { actors, paths, resting } of kernel.trees()) {
+    expect([actors.size, paths.size, resting.size]).toEqual([1, 0, 0]);
+  }
+  expect((clock as TestClock).asleep).toBe(0);
+  expect(closings.size).toBe(0);
+}
+
+/** Nobody waits for time to pass. */
+export function pausesOf(t: TestHerd): number {
+  return ((t.herd as HerdInstance).engine.clock as TestClock).asleep;
+}
+
+/** A test herd on LevelDB, in a folder of its own; both go with the test. */
+export async function herdOnDisk(options: TestHerdOptions): Promise<TestHerd> {
+  const directory = await mkdtemp(join(tmpdir(), "herd-conformance-"));
+  const t = await createTestHerd({ store: levelStore(directory), ...options });
+  onTestFinished(async () => {
+    await t.close();
+    await rm(directory, { recursive: true, force: true });
+  });
+  return t;
 }
