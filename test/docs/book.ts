@@ -4,7 +4,7 @@ import { stripTypeScriptTypes } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
-import { levelStore, type AgentDefinition, type Worker } from "pi-herd";
+import { levelStore, type AgentDefinition, type Question, type Worker } from "pi-herd";
 import * as api from "pi-herd";
 import { createTestHerd, type TestHerd } from "pi-herd/testing";
 import { fences } from "./page.ts";
@@ -81,7 +81,8 @@ class Names {
   }
 
   bind(shown: string, real: string): void {
-    expect(this.#shown.get(real) ?? shown, "one id has two names on the page").toBe(shown);
+    const before = this.#shown.get(real) ?? shown;
+    if (before !== shown) throw new Error(`the page says ${shown} where it said ${before} of the same`);
     this.#real.set(shown, real);
     this.#shown.set(real, shown);
   }
@@ -108,16 +109,16 @@ class Names {
   }
 }
 
-/** Session ids, and ids of runs and requests. */
+/** Ids of sessions, of runs and requests, and of deliveries. */
 function idsIn(text: string): string[] {
-  return text.match(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<![\w-])[\w-]{21}(?![\w-])/g) ?? [];
+  return text.match(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<![\w-])(?:[\w-]{21}|\d{15})(?![\w-])/g) ?? [];
 }
 
 const AsyncFunction = (async () => {}).constructor as new (...args: string[]) => (...given: unknown[]) => Promise<void>;
 
 /**
  * Runs a page. Its fences say what they are: `json request` goes to `subagent` and `json ask` to `ask_owner`,
- * `json answer` and `json asked` are what came back; `ts` runs and `text output` is what it printed; `json details` and
+ * `json answer` and `json asked` are what came back, `json question` is the newest one; `ts` runs and `text output` is what it printed; `json details` and
  * `text envelope` are of the newest result.
  * @returns how many examples were compared.
  */
@@ -130,7 +131,7 @@ export async function runPage(text: string, { stage, root }: Awaited<ReturnType<
   let printed = "";
   let compared = 0;
   const same = (real: unknown, shown: unknown, where: string) => {
-    expect(names.toShown(real, shown), where).toEqual(shown);
+    expect({ [where]: names.toShown(real, shown) }).toEqual({ [where]: shown });
     compared++;
   };
   for (const { info, content, heading: under } of fences(text)) {
@@ -139,13 +140,17 @@ export async function runPage(text: string, { stage, root }: Awaited<ReturnType<
     const where = `${info} under "${under}"`;
     if (info === "json request") answer = await t.owner.subagent(JSON.parse(names.toReal(content)));
     else if (info === "json ask") {
-      const { worker } = await plan.asking?.(stage)!;
+      if (plan.asking === undefined) throw new Error("nobody is there who asks");
+      const { worker } = await plan.asking(stage);
       const had = t.owner.questions.length;
       asked = worker.askOwnerTool(JSON.parse(content), { batch: ["ask_owner"] });
       await until(() => t.owner.questions.length > had);
     } else if (info === "json answer") same(answer, JSON.parse(content), where);
     else if (info === "json asked") same(await asked, JSON.parse(content), where);
-    else if (info === "json details") same(t.owner.results.at(-1)?.details, JSON.parse(content), where);
+    else if (info === "json question") {
+      const { reply: _, ...question } = t.owner.questions.at(-1) as Question;
+      same(question, JSON.parse(content), where);
+    } else if (info === "json details") same(t.owner.results.at(-1)?.details, JSON.parse(content), where);
     else if (info === "text envelope") {
       same(t.owner.results.at(-1)?.envelope, content.trimEnd(), where);
     } else if (info === "ts") printed = await run(content, stage, await plan.given?.(stage));
@@ -166,7 +171,7 @@ async function run(typescript: string, { t }: Stage, given: Record<string, unkno
   const lines: string[] = [];
   const console = { log: (...words: unknown[]) => void lines.push(`${words.join(" ")}\n`) };
   const scope: Record<string, unknown> = { ...api, owner: t.owner, herd: t.herd, ...given, console };
-  const code = stripTypeScriptTypes(typescript.replaceAll(/^import .*$/gm, ""));
+  const code = `{${stripTypeScriptTypes(typescript.replaceAll(/^import .*$/gm, ""))}}`;
   await new AsyncFunction(...Object.keys(scope), code)(...Object.values(scope));
   return lines.join("");
 }
