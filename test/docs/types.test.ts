@@ -17,8 +17,7 @@ declare const question: import("pi-herd").Question;
 test("the TypeScript on the pages compiles", { timeout: 60_000 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "herd-docs-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const pages = ["subagent.md", "ask_owner.md"];
-  const texts = await Promise.all(pages.map(page));
+  const texts = await Promise.all(["subagent.md", "ask_owner.md"].map(page));
   const blocks = texts.flatMap(fences).filter(({ info }) => info === "ts");
   expect(blocks.length).toBeGreaterThan(5);
   await Promise.all(
