@@ -94,7 +94,8 @@ function drawState(chart: Chart, state: ChartState): string[] {
  */
 function isArrow(chart: Chart, { event, from, to }: ChartTransition): boolean {
   if (to === null || to === from) return false;
-  if ("of" in chart) return true;
+  // A box that leads to its own first state would be drawn as a loop at that state.
+  if ("of" in chart) return arrivalAt(chart, from) !== arrivalAt(chart, to);
   const alike = chart.transitions.filter((other) => other.event === event && other.to === to);
   return new Set(alike.map((other) => other.from)).size < MANY;
 }
