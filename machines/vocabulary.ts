@@ -133,9 +133,13 @@ export type SupervisorContext = {
 };
 
 /** How an assignment ended, before anybody was told. `text` is whole; `data` is what a function returned. */
-export type Outcome =
-  | { status: "completed"; text: string; data?: Json; usage?: Usage; unreadSteers?: number }
-  | { status: "failed"; error: { code: string; message: string }; usage?: Usage; unreadSteers?: number };
+export type Outcome = (
+  | { status: "completed"; text: string; data?: Json }
+  | { status: "failed"; error: { code: string; message: string } }
+) & { usage?: Usage; contextUsage?: ContextUsage; unreadSteers?: number };
+
+/** How full a worker's context was at its end. `percent` is null where the backend cannot tell. */
+export type ContextUsage = { tokens: number; contextWindow: number; percent: number | null };
 
 export interface Usage {
   inputTokens?: number;

@@ -106,19 +106,22 @@ export const definition = setup({
       outcome,
       at,
     })),
-    tellEmptyResult: emit(({ context }, { outcome: { usage }, at }: { outcome: Outcome; at: number }) => ({
-      type: "result.stored" as const,
-      requestId: requestOf(context),
-      outcome: {
-        status: "failed" as const,
-        error: {
-          code: "empty_result",
-          message: "The worker's result was empty. A worker's result is what it returns.",
+    tellEmptyResult: emit(
+      ({ context }, { outcome: { usage, contextUsage }, at }: { outcome: Outcome; at: number }) => ({
+        type: "result.stored" as const,
+        requestId: requestOf(context),
+        outcome: {
+          status: "failed" as const,
+          error: {
+            code: "empty_result",
+            message: "The worker's result was empty. A worker's result is what it returns.",
+          },
+          ...(usage && { usage }),
+          ...(contextUsage && { contextUsage }),
         },
-        ...(usage && { usage }),
-      },
-      at,
-    })),
+        at,
+      }),
+    ),
     tellLost: emit(({ context }, { at }: { at: number }) => ({
       type: "result.stored" as const,
       requestId: requestOf(context),

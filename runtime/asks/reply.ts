@@ -83,12 +83,7 @@ export async function reply(engine: Engine, command: ReplyCommand): Promise<Repl
       const ask = step.read<AskRecord>(keys.ask(askId));
       if (ask === undefined || ask.owner !== owner) throw notFound(operation, askId);
       const { requestId, runId } = ask;
-      const receipt = {
-        requestId: `${askId}.reply`,
-        askId,
-        assignmentRequestId: requestId,
-        sessionId: engine.request(requestId)?.sessionId ?? "",
-      };
+      const receipt = receiptOf(engine, ask);
       if (used) return receipt;
       if (ask.answer) throw alreadyAnswered(operation, ask);
       if (ask.abandoned) throw abandoned(operation, ask);
@@ -118,6 +113,16 @@ export async function reply(engine: Engine, command: ReplyCommand): Promise<Repl
     },
     { operation, refusable: owner === treeId },
   );
+}
+
+/** What the reply to a question is known by. */
+export function receiptOf(engine: Engine, { askId, requestId }: AskRecord): ReplyReceipt {
+  return {
+    requestId: `${askId}.reply`,
+    askId,
+    assignmentRequestId: requestId,
+    sessionId: engine.request(requestId)?.sessionId ?? "",
+  };
 }
 
 /** Whether a command means the question that a reply under its id answered. */

@@ -5,6 +5,7 @@ import type { Engine, LaunchPlan } from "../engine.ts";
 import { HerdError, messageOf, type ErrorCategory } from "../errors.ts";
 import type { CallerIdRecord, LaunchRecord, PendingLaunch, RequestRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
+import { passFailpoint } from "../store/failpoint.ts";
 import { keys } from "../store/keys.ts";
 import type { Orders } from "./orders.ts";
 import type { Presence } from "./presence.ts";
@@ -78,6 +79,7 @@ export class Launches {
       step.put(request.callerKey, { hash: plan.hash, requestId, launching: runId } satisfies CallerIdRecord);
     }
     const { path, backend, label, requestId } = request;
+    step.after(() => passFailpoint("launch.between"));
     this.#orders.put(step, {
       orderId: "start",
       kind: "start",

@@ -4,7 +4,10 @@ import type { Result } from "./result.ts";
 
 /** A live receiver of an owner's questions and results. What a handler returns is ignored. */
 export interface Receiver {
-  /** Called at least once per question while it is open; resolving acknowledges the delivery, not the question. */
+  /**
+   * Called at least once per question while it is open; resolving acknowledges the delivery, not the question: one that
+   * only shows it, and resolves, is not called again for it, also not after a restart.
+   */
   onQuestion?: (question: Question) => unknown;
   /** Called at least once per result; resolving acknowledges it, throwing has it tried again. */
   onResult?: (result: Result) => unknown;

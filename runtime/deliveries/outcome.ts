@@ -17,5 +17,6 @@ export function boundedOutcome(outcome: Outcome): Outcome {
       message: `The result is ${bytes} bytes, the limit is ${RESULT_LIMIT}. Have the worker write it to a file and return the path.`,
     },
     ...(outcome.usage && { usage: outcome.usage }),
+    ...(outcome.contextUsage && { contextUsage: outcome.contextUsage }),
   };
 }

@@ -109,6 +109,7 @@ function shownOf(
     ...(saved.path !== undefined && { resultPath: saved.path }),
     ...(saved.path !== undefined && envelope.truncated && { fullOutputPath: saved.path }),
     ...(saved.error !== undefined && { resultPersistenceError: saved.error }),
+    ...("contextUsage" in outcome && outcome.contextUsage && { contextUsage: outcome.contextUsage }),
     ...("unreadSteers" in outcome && outcome.unreadSteers !== undefined && { unreadSteers: outcome.unreadSteers }),
     delegationStatus: delegationStatus(delegation),
     activeDirect: delegation.active,

@@ -1,5 +1,5 @@
-import type { Question } from "../asks/question.ts";
-import { reply, replyFields } from "../asks/reply.ts";
+import type { Question, ReplyReceipt } from "../asks/question.ts";
+import { receiptOf, reply, replyFields } from "../asks/reply.ts";
 import type { Assignment, AssignmentStatus, OwnerEvent } from "../deliveries/assignment.ts";
 import { acknowledgeIn } from "../deliveries/record.ts";
 import type { Result } from "../deliveries/result.ts";
@@ -9,7 +9,7 @@ import { closeIn, dropUnread } from "../subagent/close.ts";
 import { descendants } from "../subagent/target.ts";
 import { keys, prefixed } from "../store/keys.ts";
 import type { Execution } from "./execution.ts";
-import type { AssignEntry } from "./journal.ts";
+import type { AssignEntry, StepEntry } from "./journal.ts";
 
 type QuestionHandler = (question: Question) => unknown;
 
@@ -19,6 +19,9 @@ export class Children {
   readonly #handlers = new Map<string, QuestionHandler>();
   /** Questions that a handler of this execution has in hand, or failed on. */
   readonly #handled = new Map<string, { error?: unknown }>();
+
+  /** How often each child was asked for news, and for its result, in this execution. */
+  readonly #looks = new Map<string, number>();
 
   #any = false;
 
@@ -60,6 +63,43 @@ export class Children {
     const askId = child?.context.ask?.askId;
     const ask = askId === undefined ? undefined : engine.kernel.committed<AskRecord>(keys.ask(askId));
     if (request === undefined || ask === undefined || ask.answer || ask.abandoned) return undefined;
+    return this.#questionOf(ask, request);
+  }
+
+  /**
+   * The question that a look at a child gave in an earlier execution, whatever has become of it since: a re-run goes the
+   * same way.
+   * @returns the key of this look, and the question if it gave one.
+   */
+  look(key: string, what: "next" | "waiting"): { key: string; question?: Question } {
+    const { engine, journal } = this.#execution;
+    const name = `${key}~${what}`;
+    const number = (this.#looks.get(name) ?? 0) + 1;
+    this.#looks.set(name, number);
+    const lookKey = `${name}#${number}`;
+    const given = journal.get(lookKey) as StepEntry | undefined;
+    const ask = given && engine.kernel.committed<AskRecord>(keys.ask(given.value as string));
+    const request = ask && engine.request(ask.requestId);
+    return { key: lookKey, ...(request && { question: this.#questionOf(ask, request) }) };
+  }
+
+  /** Keeps what a look at a child gave. */
+  async looked(lookKey: string, { askId }: Question): Promise<void> {
+    const { request, journal } = this.#execution;
+    const entry: StepEntry = { kind: "step", value: askId };
+    await this.#execution.record("step", (step) => step.put(keys.journal(request.requestId, lookKey), entry));
+    journal.set(lookKey, entry);
+  }
+
+  /** The reply that this run gave before, in these words: only it may answer its children, so it is the same one. */
+  answeredBefore(askId: string, message: unknown): ReplyReceipt | undefined {
+    const { engine, runId } = this.#execution;
+    const ask = engine.kernel.committed<AskRecord>(keys.ask(askId));
+    return ask?.owner === runId && ask.answer?.message === message ? receiptOf(engine, ask) : undefined;
+  }
+
+  #questionOf(ask: AskRecord, request: RequestRecord): Question {
+    const { engine } = this.#execution;
     return { ...engine.question(ask, request, 1), reply: (message, options) => this.#reply(ask, message, options) };
   }
 
@@ -150,6 +190,8 @@ export class Children {
   async #reply(ask: AskRecord, message: Parameters<Question["reply"]>[0], options: Parameters<Question["reply"]>[1]) {
     const { engine, runId, request } = this.#execution;
     await this.#execution.gate();
+    const before = options?.id === undefined && this.answeredBefore(ask.askId, message);
+    if (before) return before;
     return this.#execution.during("running", () =>
       reply(engine, {
         ...replyFields({ ...options, askId: ask.askId, message }),
@@ -192,22 +234,32 @@ class ChildHandle implements Assignment {
   }
 
   async next(options: { signal?: AbortSignal } = {}): Promise<OwnerEvent> {
-    return this.#await(options.signal, () => {
-      const question = this.#children.openQuestion(this.requestId);
-      if (question === undefined || this.#seen.has(question.askId)) return undefined;
-      this.#seen.add(question.askId);
-      return { type: "question", question };
-    });
+    const look = this.#children.look(this.#key, "next");
+    const event =
+      look.question === undefined
+        ? await this.#await(options.signal, () => {
+            const question = this.#children.openQuestion(this.requestId);
+            return question && !this.#seen.has(question.askId) ? { type: "question", question } : undefined;
+          })
+        : { type: "question" as const, question: look.question };
+    if (event.type === "result") return event;
+    this.#seen.add(event.question.askId);
+    if (look.question === undefined) await this.#children.looked(look.key, event.question);
+    return event;
   }
 
   async result(options: { signal?: AbortSignal } = {}): Promise<Result> {
+    const look = this.#children.look(this.#key, "waiting");
+    if (look.question) throw questionWaiting(look.question, undefined);
+    let why: { error?: unknown } | undefined;
     const event = await this.#await(options.signal, () => {
       const question = this.#children.openQuestion(this.requestId);
-      const why = question && this.#children.unanswerable(question);
-      if (question && why) throw questionWaiting(question, why.error);
-      return undefined;
+      why = question && this.#children.unanswerable(question);
+      return question && why && { type: "question", question };
     });
-    return (event as Extract<OwnerEvent, { type: "result" }>).result;
+    if (event.type === "result") return event.result;
+    await this.#children.looked(look.key, event.question);
+    throw questionWaiting(event.question, why?.error);
   }
 
   async *[Symbol.asyncIterator](): AsyncIterator<OwnerEvent> {

@@ -15,14 +15,13 @@ import { close } from "../subagent/close.ts";
 import { list } from "../subagent/list.ts";
 import { notController } from "../subagent/parent.ts";
 import { steer } from "../subagent/steer.ts";
+import type { ToolRefusal } from "../subagent/shapes.ts";
 import { subagent } from "../subagent/tools.ts";
 import { keys } from "../store/keys.ts";
 import type { Execution } from "./execution.ts";
 import type { AskEntry, AssignEntry, StepEntry, Wanted } from "./journal.ts";
+import { attempt, checkStep, jsonOf } from "./step.ts";
 import { StopReason, type AskOwnerRequest, type Worker } from "./worker.ts";
-
-/** A journalled step's result may be this large, in bytes of JSON. */
-const STEP_LIMIT = 1024 * 1024;
 
 /** Reasons that pass by themselves: the typed call waits for them. */
 const PASSING = new Set(["already_waiting", "request_unacknowledged", "child_work_active"]);
@@ -101,9 +100,12 @@ export function workerFace(execution: Execution): Worker {
     }
   }
 
-  async function ask(asked: AskOwnerRequest, calls: string[], wait: boolean) {
+  async function claimAsk({ name, question }: AskOwnerRequest) {
     await execution.live();
-    const claim = await execution.claim({ kind: "ask", name: asked.name, base: "ask", text: asked.question });
+    return execution.claim({ kind: "ask", name, base: "ask", text: question });
+  }
+
+  async function ask(claim: { type: string; key: string }, asked: AskOwnerRequest, calls: string[], wait: boolean) {
     if (claim.type === "recorded") return answerOf(claim.key);
     const once = async () => {
       await open(claim.key, asked, calls, wait);
@@ -112,24 +114,53 @@ export function workerFace(execution: Execution): Worker {
     return wait ? execution.inTurn(once) : once();
   }
 
+  async function askAsTool(claim: { type: string; key: string }, asked: AskOwnerRequest, batch: string[]) {
+    try {
+      const { askId, requestId, answer } = await ask(claim, asked, batch, false);
+      return { ok: true as const, askId, assignmentRequestId: requestId, answer: answer.message };
+    } catch (error) {
+      return refusalOf("ask_owner", error);
+    }
+  }
+
   async function journalled<T extends Json | void>(
     name: string,
-    fn: () => T | Promise<T>,
+    fn: (key: string) => T | Promise<T>,
     options: { attempts?: number; backoffMs?: number },
   ): Promise<T> {
     await execution.gate();
     const claim = await execution.claim({ kind: "step", name, base: "step" });
     if (claim.type === "recorded") return (claim.entry as StepEntry).value as T;
     return execution.during("steps", async () => {
-      const value = await attempt(execution, fn, options);
+      const value = await attempt(execution, () => fn(claim.key), options);
       const entry: StepEntry = { kind: "step", ...(value !== undefined && { value: jsonOf(name, value) }) };
-      await execution.record("step", (step) => {
-        step.put(keys.journal(request.requestId, claim.key), entry);
-        step.send(runId, { type: "activity", at: step.now });
-      });
-      execution.journal.set(claim.key, entry);
-      return value;
+      await record(claim.key, entry);
+      return entry.value as T;
     });
+  }
+
+  async function record(key: string, entry: StepEntry): Promise<void> {
+    await execution.record("step", (step) => {
+      step.put(keys.journal(request.requestId, key), entry);
+      step.send(runId, { type: "activity", at: step.now });
+    });
+    execution.journal.set(key, entry);
+  }
+
+  /**
+   * What a model was refused stands in the journal like what it was given: a re-run would else show it another
+   * conversation.
+   */
+  async function refusable<T extends object>(
+    key: string,
+    fn: () => Promise<T | ToolRefusal>,
+  ): Promise<T | ToolRefusal> {
+    const refusedKey = `${key}~refused`;
+    const before = execution.journal.get(refusedKey) as StepEntry | undefined;
+    if (before) return before.value as unknown as ToolRefusal;
+    const answer = await fn();
+    if (isRefusal(answer)) await record(refusedKey, { kind: "step", value: answer as unknown as Json });
+    return answer;
   }
 
   /** A command that an open question of another branch refuses: that may have come between the gate and the step. */
@@ -154,21 +185,17 @@ export function workerFace(execution: Execution): Worker {
     },
 
     async askOwner(asked) {
-      return (await ask(asked, ["ask_owner"], asked?.wait ?? true)).answer.message;
+      return (await ask(await claimAsk(asked), asked, ["ask_owner"], asked.wait ?? true)).answer.message;
     },
 
     async askOwnerTool(input, { batch }) {
       try {
         if (execution.pendingSteps > 0) throw notSole();
-        const given = parseRequest("ask_owner", AskOwnerInput, input);
-        const answered = await ask(withoutUndefined(given) as AskOwnerRequest, batch, false);
-        const { askId, requestId, answer } = answered;
-        return { ok: true, askId, assignmentRequestId: requestId, answer: answer.message };
+        const asked = withoutUndefined(parseRequest("ask_owner", AskOwnerInput, input)) as AskOwnerRequest;
+        const claim = await claimAsk(asked);
+        return await refusable(claim.key, () => askAsTool(claim, asked, batch));
       } catch (error) {
-        // No answer for a model, which would go on with it: the work is not over, it goes on at the next start.
-        if (error instanceof StopReason) throw error;
-        const failure = error instanceof HerdError ? error : internalFailure("ask_owner", error);
-        return { ok: false, error: failure.toJSON() as { category: string; message: string } };
+        return refusalOf("ask_owner", error);
       }
     },
 
@@ -207,7 +234,7 @@ export function workerFace(execution: Execution): Worker {
       await question.reply(answer);
     },
 
-    steers: () => execution.steers.take().map(({ message, files }) => ({ message, files })),
+    steers: () => execution.steers.take().map(({ steerId, message, files }) => ({ id: steerId, message, files })),
 
     report(note, usage) {
       execution.report(note, usage);
@@ -217,19 +244,39 @@ export function workerFace(execution: Execution): Worker {
       await execution.gate();
       try {
         assertDelegates("delegate");
-      } catch (error) {
-        return { ok: false, error: (error as HerdError).toJSON() };
-      }
-      const given = (input ?? {}) as Record<string, unknown>;
-      if (given["action"] === "assign" && typeof given["task"] === "string") {
+        const given = (input ?? {}) as Record<string, unknown>;
+        const { action, task } = given;
+        if (action !== "assign" || typeof task !== "string") {
+          const name = `subagent:${String(action)}:${String(given["label"])}`;
+          const call = async (key: string) =>
+            (await subagent(engine, controller(), input, idFrom(`${request.requestId}/${key}`))) as Json;
+          return await journalled(name, call, {});
+        }
         const wanted = assignOf(given as { task: string }, undefined);
         const claim = await execution.claim(wanted);
         if (claim.type === "recorded") return accepted(execution, claim.entry as AssignEntry);
-        return execution.during("running", () =>
-          subagent(engine, controller({ key: claim.key, whose: wanted.agent }), input),
-        );
+        const by = controller({ key: claim.key, whose: wanted.agent });
+        return await refusable(claim.key, () => execution.during("running", () => subagent(engine, by, input)));
+      } catch (error) {
+        return refusalOf("subagent", error);
       }
-      return execution.during("running", () => subagent(engine, controller(), input));
+    },
+
+    async assignment(requestId, { onQuestion } = {}) {
+      await execution.live();
+      assertDelegates("read assignments");
+      for (const [key, entry] of execution.journal.entries()) {
+        if (entry.kind === "assign" && entry.requestId === requestId) {
+          return execution.children.handle(key, entry, onQuestion);
+        }
+      }
+      throw new HerdError({
+        category: "target_not_found",
+        reason: "target_not_found",
+        message: `"${request.label}" has assigned nothing under ${JSON.stringify(requestId)}`,
+        nextAction: "use the request_id that assign gave",
+        operation: "assignment",
+      });
     },
 
     async list() {
@@ -240,6 +287,9 @@ export function workerFace(execution: Execution): Worker {
     async reply(given) {
       await execution.gate();
       assertDelegates("reply");
+      const { askId, message, id } = given as { askId?: string; message: Json; id?: string };
+      const before = askId !== undefined && id === undefined && execution.children.answeredBefore(askId, message);
+      if (before) return before;
       return execution.during("running", () =>
         reply(engine, {
           ...replyFields(given),
@@ -297,70 +347,16 @@ function accepted({ engine }: Execution, { requestId }: AssignEntry): object {
   };
 }
 
-function checkStep(name: unknown, { attempts, backoffMs }: { attempts?: number; backoffMs?: number }): void {
-  if (typeof name !== "string" || name.trim() === "" || name.length > 512) {
-    throw invalidRequest("step", "invalid_field", "name: must be 1 to 512 characters", "name the step", {
-      field: "name",
-    });
-  }
-  if (attempts !== undefined && !(Number.isInteger(attempts) && attempts >= 1)) {
-    throw invalidRequest(
-      "step",
-      "invalid_field",
-      "attempts: must be a whole number of at least 1",
-      "correct attempts",
-      {
-        field: "attempts",
-      },
-    );
-  }
-  if (backoffMs !== undefined && !(backoffMs >= 0)) {
-    throw invalidRequest("step", "invalid_field", "backoffMs: must not be negative", "correct backoffMs", {
-      field: "backoffMs",
-    });
-  }
+function isRefusal(answer: object): boolean {
+  return (answer as { ok?: unknown }).ok === false;
 }
 
-async function attempt<T>(
-  { engine, signal }: Execution,
-  fn: () => T | Promise<T>,
-  { attempts = 1, backoffMs = 250 }: { attempts?: number; backoffMs?: number },
-): Promise<T> {
-  for (let tried = 1; ; tried++) {
-    try {
-      return await fn();
-    } catch (error) {
-      if (tried >= attempts || signal.aborted) throw error;
-      await engine.clock.pause(backoffMs * 2 ** (tried - 1));
-    }
-  }
-}
-
-function jsonOf(name: string, value: unknown): Json {
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(value);
-  } catch (error) {
-    throw notJson(name, error);
-  }
-  if (text === undefined) throw notJson(name, undefined);
-  if (Buffer.byteLength(text) > STEP_LIMIT) {
-    throw invalidRequest(
-      "step",
-      "step_too_large",
-      `The step ${JSON.stringify(name)} returned ${Buffer.byteLength(text)} bytes of JSON, the limit is ${STEP_LIMIT}`,
-      "write it to a file and return the path",
-    );
-  }
-  return value as Json;
-}
-
-function notJson(name: string, cause: unknown): HerdError {
-  return invalidRequest(
-    "step",
-    "step_not_json",
-    `The step ${JSON.stringify(name)} returned something that is not JSON`,
-    "return JSON: it is what a re-run gets",
-    { cause },
-  );
+/**
+ * A failure as a model reads it.
+ * @throws StopReason: no answer for a model, which would go on with it; the work goes on at the next start.
+ */
+function refusalOf(operation: string, error: unknown): ToolRefusal {
+  if (error instanceof StopReason) throw error;
+  const failure = error instanceof HerdError ? error : internalFailure(operation, error);
+  return { ok: false, error: failure.toJSON() as ToolRefusal["error"] };
 }

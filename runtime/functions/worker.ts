@@ -56,8 +56,8 @@ export interface Worker {
     fn: () => T | Promise<T>,
     options?: { attempts?: number; backoffMs?: number },
   ): Promise<T>;
-  /** What the owner sent since the last call. */
-  steers(): { message: string; files: Evidence[] }[];
+  /** What the owner sent since the last call. A re-run gets all of it again, under the same ids. */
+  steers(): { id: string; message: string; files: Evidence[] }[];
   /** Progress for whoever watches: coalesced and not durable. Usage adds up into the result. */
   report(note: string, usage?: Usage): void;
   /**
@@ -67,6 +67,8 @@ export interface Worker {
   askOwnerTool(input: unknown, options: { batch: string[] }): Promise<AskOwnerAnswer | ToolRefusal>;
   /** The model-facing `subagent` for a worker that may delegate: the seed's JSON, nothing thrown. */
   subagent(input: unknown): Promise<any>;
+  /** The handle of a worker of its own by the `request_id` that `subagent` gave, to await its result. */
+  assignment(requestId: string, options?: { onQuestion?: (question: Question) => unknown }): Promise<Assignment>;
   list(): Promise<Listing>;
   steer(request: { label: string; message: string; files?: string[] }): Promise<SteerReceipt>;
   reply(

@@ -15,6 +15,9 @@ import { assignLive } from "./assign-live.ts";
 import { launch, type Plan } from "./launch.ts";
 import { reuse } from "./representation.ts";
 
+/** Bytes of JSON that a function's run may begin with. */
+const HISTORY_LIMIT = 4 * 1024 * 1024;
+
 const label = z.string().regex(LABEL_PATTERN, `must match ${LABEL_PATTERN.source}`).optional();
 const timeoutMs = z
   .number()
@@ -165,7 +168,21 @@ async function savedOf(
   }
   if (isProcess || (how === "continues" && stored)) return { session, how, lines: [] };
   const lines = stored ? await engine.sessions.lines(id) : await linesOf(path as string, field);
+  checkHistory(id, lines, field);
   return { session, how, lines: withoutManaged(lines) };
+}
+
+/** A function gets its history whole, in memory. @throws HerdError `session_too_large`. */
+function checkHistory(id: string, lines: readonly object[], field: "session" | "fork"): void {
+  const bytes = Buffer.byteLength(JSON.stringify(lines));
+  if (bytes <= HISTORY_LIMIT) return;
+  throw invalidRequest(
+    "assign",
+    "session_too_large",
+    `The session ${id} has ${bytes} bytes, the limit for a function's history is ${HISTORY_LIMIT}`,
+    "assign a fresh worker, and give it what matters of the session as a file",
+    { field, details: { bytes, limit: HISTORY_LIMIT } },
+  );
 }
 
 /** A copy belongs to the agent that it is made for. */

@@ -1,14 +1,14 @@
-import { z } from "zod";
 import { LABEL_PATTERN } from "../../machines/vocabulary.ts";
 import { close } from "./close.ts";
 import type { Controller } from "./acceptance.ts";
 import { assign } from "./assign.ts";
 import { list } from "./list.ts";
-import type { WorkerRow } from "./shapes.ts";
+import { parse, type Fields, type Variant } from "./request.ts";
+import { seedRow } from "./row.ts";
 import { reply } from "../asks/reply.ts";
 import { paneIdOf } from "../backend.ts";
 import type { Engine } from "../engine.ts";
-import { HerdError, internalFailure, invalidRequest, withoutUndefined } from "../errors.ts";
+import { HerdError, internalFailure, withoutUndefined } from "../errors.ts";
 import type { RequestRecord } from "../kernel/records.ts";
 import { steer } from "./steer.ts";
 
@@ -19,6 +19,7 @@ export interface ToolDefinition {
   inputSchema: object;
 }
 
+const text = (description: string) => ({ type: "string", description });
 const files = { type: "array", items: { type: "string" }, description: "Paths of supporting files." };
 
 /** The model-facing tools, for programs that run a model themselves. */
@@ -44,16 +45,26 @@ export const tools = {
       type: "object",
       properties: {
         action: { type: "string", enum: ["list", "assign", "steer", "reply", "close"] },
-        agent: { type: "string" },
-        label: { type: "string", pattern: LABEL_PATTERN.source },
-        cwd: { type: "string" },
-        task: { type: "string" },
+        agent: text("assign: start a fresh worker of this definition."),
+        session: text("assign: go on with a saved session, by its exact path or full id."),
+        label: {
+          ...text(
+            "Which worker: its exact label. For a new one optional; alone in assign: give a ready worker its next task.",
+          ),
+          pattern: LABEL_PATTERN.source,
+        },
+        cwd: text("assign: where a fresh worker works; yours unless set."),
+        task: text("assign: everything the worker needs to know, with what it should hand back."),
         files,
-        reusable: { type: "boolean" },
-        fork: { type: "string" },
-        session: { type: "string" },
-        timeoutMs: { type: "integer", minimum: 5_001, maximum: 300_000 },
-        message: { type: "string" },
+        reusable: { type: "boolean", description: "assign: keep the worker for further tasks after its result." },
+        fork: text("assign: begin with a copy of a saved session, by its exact path or full id."),
+        timeoutMs: {
+          type: "integer",
+          minimum: 5_001,
+          maximum: 300_000,
+          description: "assign: the whole budget of the start, in milliseconds.",
+        },
+        message: text("steer: what changes in the current task. reply: the answer to the worker's question."),
       },
       required: ["action"],
       additionalProperties: false,
@@ -61,56 +72,27 @@ export const tools = {
   },
 } satisfies Record<string, ToolDefinition>;
 
-/** The fields of every request, in the order they are reported. */
-const FIELDS = [
-  "action",
-  "agent",
-  "label",
-  "cwd",
-  "task",
-  "files",
-  "reusable",
-  "fork",
-  "session",
-  "timeoutMs",
-  "message",
-];
-const STRINGS = ["action", "agent", "label", "cwd", "task", "fork", "session", "message"];
-
-/** Which fields each action and variant takes, and which it needs. Source: the `subagent` API. */
-const VARIANTS = {
-  list: { takes: [], needs: [] },
-  fresh: {
-    takes: ["agent", "label", "cwd", "task", "files", "reusable", "fork", "timeoutMs"],
-    needs: ["agent", "task"],
-  },
-  historical: {
-    takes: ["session", "label", "cwd", "task", "files", "reusable", "timeoutMs"],
-    needs: ["session", "task"],
-  },
-  live: { takes: ["label", "task", "files"], needs: ["label", "task"] },
-  steer: { takes: ["label", "message", "files"], needs: ["label", "message"] },
-  reply: { takes: ["label", "message", "files"], needs: ["label", "message"] },
-  close: { takes: ["label"], needs: ["label"] },
-} as const;
-
-type Variant = keyof typeof VARIANTS;
-type Fields = Record<string, unknown>;
-
 /**
  * The `subagent` tool: the seed's JSON in, the seed's JSON out. Public errors are answers, never thrown.
+ * @param id the caller's id of this call, so that a reply made again is the same reply.
  */
-export async function subagent(engine: Engine, by: Controller, request: unknown): Promise<object> {
+export async function subagent(engine: Engine, by: Controller, request: unknown, id?: string): Promise<object> {
   try {
     const { variant, fields } = parse(request);
-    return await carryOut(engine, by, variant, fields);
+    return await carryOut(engine, by, variant, fields, id);
   } catch (error) {
     const failure = error instanceof HerdError ? error : internalFailure("subagent", error);
     return { ok: false, error: failure.toJSON() };
   }
 }
 
-async function carryOut(engine: Engine, by: Controller, variant: Variant, fields: Fields): Promise<object> {
+async function carryOut(
+  engine: Engine,
+  by: Controller,
+  variant: Variant,
+  fields: Fields,
+  id: string | undefined,
+): Promise<object> {
   const label = fields["label"] as string;
   switch (variant) {
     case "list": {
@@ -144,6 +126,7 @@ async function carryOut(engine: Engine, by: Controller, variant: Variant, fields
         label,
         message: fields["message"] as string,
         files: (fields["files"] as string[] | undefined) ?? [],
+        ...(id !== undefined && { id }),
         cwd: by.cwd,
         operation: "reply",
         treeId: by.treeId,
@@ -189,116 +172,4 @@ function accepted(engine: Engine, { label, backend, runId, tree, sessionId, requ
     session_id: sessionId,
     request_id: requestId,
   };
-}
-
-/** Checks in the fixed order of the specification; nothing is looked up before it ends. */
-function parse(request: unknown): { variant: Variant; fields: Fields } {
-  const object = z.record(z.string(), z.unknown()).safeParse(request);
-  if (!object.success) throw bad("subagent", "request", "The request must be an object");
-  const fields = object.data;
-  const operation = typeof fields["action"] === "string" ? (fields["action"] as string) : "subagent";
-  const unknown = Object.keys(fields).filter((field) => !FIELDS.includes(field));
-  if (unknown.length > 0) throw bad(operation, unknown, `Unknown fields: ${unknown.join(", ")}`);
-  const blank = STRINGS.filter((field) => {
-    const value = fields[field];
-    return value !== undefined && (typeof value !== "string" || value.trim() === "");
-  });
-  if (blank.length > 0) throw bad(operation, blank, `Must be non-blank strings: ${blank.join(", ")}`);
-  const { label, timeoutMs } = fields;
-  if (label !== undefined && !LABEL_PATTERN.test(label as string)) {
-    throw bad(operation, "label", `The label must match ${LABEL_PATTERN.source}`);
-  }
-  if (
-    timeoutMs !== undefined &&
-    !(Number.isInteger(timeoutMs) && Number(timeoutMs) >= 5_001 && Number(timeoutMs) <= 300_000)
-  ) {
-    throw bad(operation, "timeoutMs", "timeoutMs must be an integer from 5001 to 300000");
-  }
-  const variant = variantOf(fields, operation);
-  const { takes, needs } = VARIANTS[variant] as { takes: readonly string[]; needs: readonly string[] };
-  const given = Object.keys(fields).filter((field) => field !== "action" && fields[field] !== undefined);
-  const offending = given.filter((field) => !takes.includes(field));
-  if (offending.length > 0) {
-    const allowed = takes.length > 0 ? `allowed are ${takes.join(", ")}` : "no other field is allowed";
-    throw bad(operation, offending, `${nameOf(variant)} does not take ${offending.join(", ")}; ${allowed}`);
-  }
-  const missing = needs.filter((field) => fields[field] === undefined);
-  if (missing.length > 0) throw bad(operation, missing, `${nameOf(variant)} needs ${missing.join(", ")}`);
-  checkShapes(fields, operation);
-  return { variant, fields };
-}
-
-function variantOf(fields: Fields, operation: string): Variant {
-  const { action } = fields;
-  if (action === "list" || action === "steer" || action === "reply" || action === "close") return action;
-  if (action !== "assign") {
-    throw bad(
-      operation,
-      "action",
-      action === undefined
-        ? "The request needs an action: list, assign, steer, reply or close"
-        : `The action ${JSON.stringify(action)} is not supported; actions are list, assign, steer, reply, close`,
-    );
-  }
-  if (fields["agent"] !== undefined) return "fresh";
-  if (fields["session"] !== undefined) return "historical";
-  if (fields["label"] !== undefined) return "live";
-  throw bad(operation, "agent", "assign requires exactly one of agent, session or label");
-}
-
-function checkShapes({ files, reusable }: Fields, operation: string): void {
-  if (
-    files !== undefined &&
-    !(Array.isArray(files) && files.every((file) => typeof file === "string" && /\S/.test(file)))
-  ) {
-    throw bad(operation, "files", "files must be a list of non-blank paths");
-  }
-  if (reusable !== undefined && typeof reusable !== "boolean")
-    throw bad(operation, "reusable", "reusable must be true or false");
-}
-
-function nameOf(variant: Variant): string {
-  return variant === "fresh" || variant === "historical" || variant === "live"
-    ? `The ${variant} form of assign`
-    : variant;
-}
-
-function bad(operation: string, field: string | readonly string[], message: string): HerdError {
-  const names = typeof field === "string" ? field : field.join(", ");
-  return invalidRequest(operation, "invalid_field", message, `correct ${names}`, { field: names });
-}
-
-/** A worker row in the seed's spelling. Its parent is named only where that is listed too. */
-function seedRow(row: WorkerRow, listed: ReadonlySet<string>): object {
-  return withoutUndefined({
-    label: row.label,
-    kind: "pi-herd",
-    state: row.state,
-    steerable: row.steerable,
-    managed: true,
-    workspace_id: row.workspaceId,
-    pane_id: row.paneId,
-    tab_id: row.tabId,
-    tab_label: row.tabLabel,
-    cwd: row.cwd,
-    pi_session_id: row.piSessionId,
-    pi_session_path: row.piSessionPath,
-    model: row.model,
-    thinking: row.thinking,
-    owner_session_id: row.ownerSessionId,
-    agent_definition: row.agentDefinition || undefined,
-    active_request_id: row.activeRequestId,
-    last_activity_at: row.lastActivityAt,
-    stale: row.stale,
-    inactive_ms: row.inactiveMs,
-    parent_label: row.parentLabel !== undefined && listed.has(row.parentLabel) ? row.parentLabel : undefined,
-    orphan: row.orphan,
-    cleanup_error: row.cleanupError,
-    result_error: row.resultError,
-    recovery_only: row.recoveryOnly,
-    diagnostic: row.diagnostic,
-    queued: row.queued,
-    question: row.question && { ask_id: row.question.askId, question: row.question.question },
-    tokens: {},
-  });
 }

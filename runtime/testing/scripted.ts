@@ -82,9 +82,14 @@ export class ScriptedRun {
   }
 
   /** The work is over, with a text or with an error. */
-  settle(end: string | { code: string; message: string }): Promise<boolean> {
+  settle(
+    end: string | { code: string; message: string },
+    usage: Pick<Outcome, "usage" | "contextUsage"> = {},
+  ): Promise<boolean> {
     const outcome: Outcome =
-      typeof end === "string" ? { status: "completed", text: end } : { status: "failed", error: end };
+      typeof end === "string"
+        ? { status: "completed", text: end, ...usage }
+        : { status: "failed", error: end, ...usage };
     return this.#report({ type: "settled", outcome });
   }
 

@@ -154,6 +154,23 @@ describe("a result", () => {
   });
 });
 
+test("the details of a result hold how full the context was, also when it is empty or too large", async () => {
+  const contextUsage = { tokens: 120_000, contextWindow: 200_000, percent: 60 };
+  const t = await createTestHerd({ agents: { does } });
+  const script = t.scripted("does");
+  for (const [label, end] of [
+    ["whole", "done"],
+    ["blank", " "],
+    ["huge", "x".repeat(4 * 1024 * 1024 + 1)],
+  ] as const) {
+    await t.owner.assign({ agent: "does", task: "A", label });
+    const run = await script.run(label);
+    await run.turn();
+    await run.settle(end, { contextUsage });
+    expect((await t.result()).details).toMatchObject({ workerLabel: label, contextUsage });
+  }
+});
+
 describe("a settle", () => {
   test("that comes twice gives one result, one without work none", async () => {
     const t = await createTestHerd({ agents });

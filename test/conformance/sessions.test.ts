@@ -215,6 +215,21 @@ describe("a reference", () => {
   });
 });
 
+test("a history that is too large for a function is refused with the bytes and the limit", async () => {
+  const t = await onDisk();
+  const lines = [
+    { type: "session", id: randomUUID(), cwd: at("work") },
+    { type: "managed", agentDefinition: "remembers" },
+    { type: "task", text: "x".repeat(4 * 1024 * 1024) },
+  ];
+  await writeFile(at("work/s.jsonl"), lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  for (const request of [{ session: "./s.jsonl" }, { agent: "does", fork: "./s.jsonl" }]) {
+    const { error } = await assign(t, request);
+    expect(error).toMatchObject({ category: "invalid_request", reason: "session_too_large" });
+    expect(error.details).toMatchObject({ limit: 4 * 1024 * 1024 });
+  }
+});
+
 describe("resuming", () => {
   test("one's own session is refused, and a fork advised", async () => {
     const t = await onDisk();

@@ -12,9 +12,9 @@ import type { Report } from "./audit.ts";
 import { runChild, type Ended } from "./child.ts";
 import { Random } from "./random.ts";
 
-/** Points that the engine does not pass yet, and what brings them. */
-const LATER: Partial<Record<Failpoint, string>> = {
-  "launch.between": "function workers are launched in one batch; backends that are processes bring it",
+/** Points that this load does not pass, and who does. */
+const ELSEWHERE: Partial<Record<Failpoint, string>> = {
+  "launch.between": "functions are launched in one batch; launching.test.ts passes it, with workers in processes",
   "door.before-visit": "doors bring it",
 };
 /** Passes of a point before the kill, at most: some are passed all the time, some now and then. */
@@ -42,8 +42,8 @@ export async function runCampaign({ kills, seed, failpoints = FAILPOINTS, print 
   const random = new Random(seed);
   const plan: Kill[] = Array.from({ length: kills }, () => ({ at: "random" }));
   for (const at of failpoints) {
-    if (LATER[at] === undefined) plan.splice(random.between(0, plan.length), 0, { at });
-    else print(`failpoint ${at} is skipped: ${LATER[at]}`);
+    if (ELSEWHERE[at] === undefined) plan.splice(random.between(0, plan.length), 0, { at });
+    else print(`failpoint ${at} is skipped: ${ELSEWHERE[at]}`);
   }
   const directory = await mkdtemp(join(tmpdir(), "pi-herd-crash-"));
   let round: Round | undefined;
