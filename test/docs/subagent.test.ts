@@ -80,7 +80,7 @@ describe("the page on subagent", () => {
   });
 
   test("explains every field of a worker's row and of a definition", () => {
-    const row = between(source("subagent/tools.ts"), "function seedRow", "\n}\n");
+    const row = between(source("subagent/row.ts"), "function seedRow", "\n}\n");
     const fields = [...row.matchAll(/^ {4}(\w+):/gm)].map(([, name]) => name);
     expect(fields.length).toBeGreaterThan(25);
     const [, part = ""] = text.split("### A worker's row\n");
