@@ -7,6 +7,7 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^pi-herd\/testing$/, replacement: source("./runtime/testing/index.ts") },
+      { find: /^pi-herd\/contracts$/, replacement: source("./runtime/contracts.ts") },
       { find: /^pi-herd$/, replacement: source("./runtime/index.ts") },
     ],
   },

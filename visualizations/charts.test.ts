@@ -9,6 +9,7 @@ import { rules } from "../machines/eligibility.ts";
 import { supervisor } from "../machines/supervisor.ts";
 import { worker } from "../machines/worker.ts";
 import { drawCharts, folder, staleCharts, writeCharts } from "./charts.ts";
+import { fragmentsOf } from "./fragment.ts";
 import { conditionOf, effectOf, eventName, readChart, type Chart, type ChartTransition } from "./graph.ts";
 import { toJson } from "./json.ts";
 
@@ -153,6 +154,55 @@ describe("a chart", () => {
       "result.stored",
       "worker.closed",
     ]);
+  });
+});
+
+describe("the fragments of the worker's chart", () => {
+  const chart = readChart(worker);
+  const fragments = fragmentsOf(chart).map((fragment) => [fragment.of, fragment] as const);
+
+  test("are one for every top state", () => {
+    const tops = chart.states.filter(({ parent }) => parent === "").map(({ path }) => path);
+    expect(fragments.map(([of]) => of)).toEqual(tops);
+    const drawn = [...files.keys()].filter((name) => /^worker\.\w+\.(svg|mmd)$/.test(name));
+    expect(drawn).toEqual(tops.flatMap((of) => [`worker.${of}.svg`, `worker.${of}.mmd`]));
+    expect(fragmentsOf(readChart(supervisor))).toEqual([]);
+  });
+
+  test.each(fragments)(
+    "of %s shows every transition into it, through it and out of it, and no other",
+    (of, fragment) => {
+      const touches = ({ from, to }: ChartTransition) => [from, to].some((path) => path?.split(".")[0] === of);
+      const wanted = chart.transitions.filter(touches).map((it) => `${it.from} ${textOf(it)} ${it.to}`);
+      const plain = (path: string | null) => path?.replace(/^(from|to):/, "") ?? null;
+      const held = fragment.transitions.map((it) => `${plain(it.from)} ${textOf(it)} ${plain(it.to)}`);
+      expect(held).toEqual(wanted);
+      const svg = fileOf(`worker.${of}.svg`);
+      const lines = fileOf(`worker.${of}.mmd`).split("\n");
+      for (const transition of fragment.transitions) {
+        const { from, to } = transition;
+        const text = textOf(transition);
+        const isArrow = to !== null && to !== from;
+        const written = text.replace(eventName(transition.event), `${eventName(transition.event)} → ${to}`);
+        const shown = [
+          readIn(svg, `${from} -> ${to}`).includes(text),
+          readIn(svg, `state.${from}`).includes(isArrow ? written : text),
+        ];
+        expect(shown).toContain(true);
+        const arrow = `${from} --> ${to} : `.replaceAll(/[.:](?=\S)/g, "_");
+        expect(lines.some((line) => line.includes(text) && line.includes(arrow) === isArrow)).toBe(true);
+      }
+    },
+  );
+
+  test.each(fragments)("of %s is small and keeps the colour that the state has in the whole", (of) => {
+    const svg = fileOf(`worker.${of}.svg`);
+    const [, width, height] = (/width="(\d+)pt" height="(\d+)pt"/.exec(svg) ?? []).map(Number) as number[];
+    expect(width).toBeLessThan(1_450);
+    expect(height).toBeLessThan(600);
+    const colourIn = (picture: string) =>
+      picture.slice(picture.indexOf(`id="state.${of}"`)).match(/stroke="#\w+"/)?.[0];
+    expect(colourIn(svg)).toBe(colourIn(fileOf("worker.svg")));
   });
 });
 

@@ -10,6 +10,7 @@ import type { AnyStateMachine } from "xstate";
 import { supervisor } from "../machines/supervisor.ts";
 import { worker } from "../machines/worker.ts";
 import { toDot } from "./dot.ts";
+import { fragmentsOf } from "./fragment.ts";
 import { readChart } from "./graph.ts";
 import { toJson } from "./json.ts";
 import { legendsOf } from "./legend.ts";
@@ -20,7 +21,10 @@ const machines: readonly AnyStateMachine[] = [supervisor, worker];
 /** Where the pictures are kept. */
 export const folder = join(import.meta.dirname, "charts");
 
-/** The text of every file by its name: one picture, one Mermaid diagram and the plain data for each machine. */
+/**
+ * The text of every file by its name: one picture, one Mermaid diagram and the plain data for each machine, and a picture
+ * and a diagram for each of its top states.
+ */
 export async function drawCharts(): Promise<Map<string, string>> {
   const viz = await instance();
   const files = new Map<string, string>();
@@ -30,6 +34,11 @@ export async function drawCharts(): Promise<Map<string, string>> {
     files.set(`${chart.machine}.svg`, finished(viz.renderString(toDot(chart, legends), { format: "svg" })));
     files.set(`${chart.machine}.mmd`, toMermaid(chart, legends));
     files.set(`${chart.machine}.json`, toJson({ ...chart, legends }));
+    for (const fragment of fragmentsOf(chart)) {
+      const name = `${chart.machine}.${fragment.of}`;
+      files.set(`${name}.svg`, finished(viz.renderString(toDot(fragment), { format: "svg" })));
+      files.set(`${name}.mmd`, toMermaid(fragment));
+    }
   }
   return files;
 }

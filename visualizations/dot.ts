@@ -8,13 +8,15 @@ import {
   type ChartState,
   type ChartTransition,
 } from "./graph.ts";
+import type { Fragment } from "./fragment.ts";
 import { introduction, type Legend } from "./legend.ts";
 
 /**
  * A chart in Graphviz's language. Inner states are boxes in their state's box; what leaves a state as it is stands
  * as lines inside of it, everything else is an arrow, one between two states however many events lead along it.
  */
-export function toDot(chart: Chart, legends: readonly Legend[]): string {
+export function toDot(chart: Chart | Fragment, legends: readonly Legend[] = []): string {
+  const [root] = chart.states as [ChartState];
   return [
     `digraph ${quoted(chart.machine)} {`,
     ...indented([
@@ -22,9 +24,14 @@ export function toDot(chart: Chart, legends: readonly Legend[]): string {
       `graph [bgcolor=white, labelloc=b, labeljust=l, label=${legends.length > 0 ? `<${drawLegends(legends)}>` : '""'}]`,
       'node [shape=plain, fontname="Helvetica", fontsize=13]',
       'edge [fontname="Helvetica", fontsize=11, arrowsize=0.8, penwidth=1.2]',
-      `start [shape=circle, style=filled, width=0.16, label="", color="${grey.line}"]`,
-      `start -> ${quoted(arrivalAt(chart, ""))} [color="${grey.line}"]`,
-      ...drawState(chart, chart.states[0] as ChartState),
+      ...(root.initial === null
+        ? []
+        : [
+            `start [shape=circle, style=filled, width=0.16, label="", color="${grey.line}"]`,
+            `start -> ${quoted(arrivalAt(chart, ""))} [color="${grey.line}"]`,
+          ]),
+      // A fragment is of a machine that has its own picture.
+      ...("of" in chart ? statesIn(chart, "").flatMap((state) => drawState(chart, state)) : drawState(chart, root)),
       ...drawArrows(chart),
     ]),
     "}",
@@ -54,10 +61,10 @@ const MANY = 4;
 /** How long a line of a description may be, in letters. */
 const LINE = 48;
 
-function colourOf(chart: Chart, path: string): Colour {
-  const top = path.split(".")[0];
-  const index = statesIn(chart, "").findIndex((state) => state.path === top);
-  return palette[index] ?? grey;
+function colourOf(chart: Chart | Fragment, path: string): Colour {
+  const top = /[^.:]*(?=\.|$)/.exec(path)?.[0] ?? "";
+  const tops = "tops" in chart ? chart.tops : statesIn(chart, "").map((state) => state.path);
+  return palette[tops.indexOf(top)] ?? grey;
 }
 
 function drawState(chart: Chart, state: ChartState): string[] {
@@ -87,6 +94,8 @@ function drawState(chart: Chart, state: ChartState): string[] {
  */
 function isArrow(chart: Chart, { event, from, to }: ChartTransition): boolean {
   if (to === null || to === from) return false;
+  // A box that leads to its own first state would be drawn as a loop at that state.
+  if ("of" in chart) return arrivalAt(chart, from) !== arrivalAt(chart, to);
   const alike = chart.transitions.filter((other) => other.event === event && other.to === to);
   return new Set(alike.map((other) => other.from)).size < MANY;
 }
@@ -119,7 +128,7 @@ function box(chart: Chart, state: ChartState): string {
   const background = state.parent === "" ? fill : "#ffffff";
   const border = state.kind === "final" ? 3 : 1;
   const attributes = `border="${border}" style="rounded" color="${line}" bgcolor="${background}" cellpadding="6"`;
-  return table([row(listed(lines(chart, state, 15)))], attributes);
+  return table([row(listed(lines(chart, state, state.name === undefined ? 15 : 12)))], attributes);
 }
 
 /** Title, description, what is told on entering, and every event that is no arrow. */

@@ -15,6 +15,8 @@ export interface Chart {
 export interface ChartState {
   /** The dotted path; empty for the root. */
   path: string;
+  /** What it is called where that is not its path's last word. */
+  name?: string;
   /** The path of the state around it; null for the root. */
   parent: string | null;
   kind: "atomic" | "compound" | "final";
@@ -62,9 +64,10 @@ export function statesIn({ states }: Chart, path: string): ChartState[] {
   return states.filter(({ parent }) => parent === path);
 }
 
-/** A path's last word. */
-export function nameOf({ machine }: Chart, path: string): string {
-  return path === "" ? machine : path.slice(path.lastIndexOf(".") + 1);
+/** A state's own name, or its path's last word. */
+export function nameOf({ machine, states }: Chart, path: string): string {
+  const { name } = states.find((state) => state.path === path) ?? {};
+  return name ?? (path === "" ? machine : path.slice(path.lastIndexOf(".") + 1));
 }
 
 /** What an event is called in the pictures: XState's own two in plain words, all others as they are. */

@@ -8,13 +8,14 @@ import {
   type ChartState,
   type ChartTransition,
 } from "./graph.ts";
+import type { Fragment } from "./fragment.ts";
 import { introduction, type Legend } from "./legend.ts";
 
 /** A chart as a Mermaid state diagram, with the legends as comments: for pages that draw Mermaid themselves. */
-export function toMermaid(chart: Chart, legends: readonly Legend[]): string {
+export function toMermaid(chart: Chart | Fragment, legends: readonly Legend[] = []): string {
   const [root] = chart.states as [ChartState];
   return [
-    `%% ${chart.machine}, version ${chart.version}`,
+    `%% ${chart.machine}${"of" in chart ? `, its state ${chart.of}` : ""}, version ${chart.version}`,
     ...(root.description === null ? [] : [`%% ${root.description}`]),
     "stateDiagram-v2",
     ...indented(["direction LR", ...notes(chart, root), ...drawInner(chart, root), ...drawArrows(chart)]),
@@ -80,7 +81,7 @@ function drawLegend(legend: Legend): string[] {
 
 /** Mermaid's names are words. */
 function idOf(path: string): string {
-  return path.replaceAll(".", "_");
+  return path.replaceAll(/[.:]/g, "_");
 }
 
 /** A colon or a semicolon would end a text in Mermaid, which does not decode its own entities everywhere. */

@@ -1,6 +1,7 @@
 import type { WorkerFact } from "../../machines/vocabulary.ts";
 import { endDeadline } from "../asks/deadline.ts";
 import type { Engine, Teller } from "../engine.ts";
+import { withoutUndefined } from "../errors.ts";
 import type { DeliveryRecord, OutcomeRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import { runIdOf } from "../kernel/tree.ts";
@@ -33,6 +34,11 @@ export function recordClosed(engine: Engine, fact: Fact<"assignment.closed">, wo
 function storeOutcome(engine: Engine, ended: OutcomeRecord, worker: Teller, step: Step, deliver: boolean): void {
   const { requestId } = ended;
   const owner = engine.ownerKey(step.tree, worker.path);
+  const { paneId, sessionPath } = worker.context.place ?? {};
+  // Where it ran, kept with its end: the worker is gone when somebody reads that.
+  if (paneId !== undefined || sessionPath !== undefined) {
+    ended.details = withoutUndefined({ paneId, piSessionFile: sessionPath }) as Record<string, string>;
+  }
   let delivery: DeliveryRecord | undefined;
   if (deliver) {
     delivery = {

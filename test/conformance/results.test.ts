@@ -171,6 +171,19 @@ test("the details of a result hold how full the context was, also when it is emp
   }
 });
 
+test("the details of a result say where its worker ran, as its backend reported it", async () => {
+  const t = await createTestHerd({ agents: { does } });
+  const script = t.scripted("does");
+  script.acceptsAtOnce = false;
+  const accepted = t.owner.subagent({ action: "assign", agent: "does", task: "A" });
+  const run = await script.run();
+  await run.accept({ paneId: "%7", sessionPath: "/sessions/a.jsonl" });
+  expect(await accepted).toMatchObject({ pane_id: "%7" });
+  await run.turn();
+  await run.settle("done");
+  expect((await t.result()).details).toMatchObject({ paneId: "%7", piSessionFile: "/sessions/a.jsonl" });
+});
+
 describe("a settle", () => {
   test("that comes twice gives one result, one without work none", async () => {
     const t = await createTestHerd({ agents });
