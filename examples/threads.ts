@@ -98,7 +98,7 @@ class Threads implements Backend {
   }
 
   #report(runId: string, event: BackendEvent): void {
-    // A herd that is closed takes nothing any more. It asks what lives when it is opened again.
+    // A herd whose store takes nothing any more asks what lives when it is opened again.
     this.#host.report(runId, event, this.#requests.get(runId)).catch(() => undefined);
   }
 }

@@ -60,8 +60,11 @@ export type Order =
    * says why not. `timeoutMs` is what is left of the launch's budget.
    */
   | (OrderBase & Launch & { kind: "start"; task: string; files: Evidence[]; timeoutMs: number })
-  /** Give the live worker its next task. Confirmed by `turn.started`. */
-  | (OrderBase & { kind: "task"; task: string; files: Evidence[] })
+  /**
+   * Give the live worker its next task. Confirmed by `turn.started`. With `launch` the process is gone and has to be
+   * started again from its session first.
+   */
+  | (OrderBase & { kind: "task"; task: string; files: Evidence[]; launch?: Launch })
   /**
    * The process is gone: start it again from its session and tell it to go on. Confirmed by `turn.started`;
    * `start.failed` when its session is gone too.
@@ -127,7 +130,7 @@ export interface BackendHost {
   /**
    * Reports an event. `requestId` names the assignment it belongs to, where the backend knows it: an event of an
    * assignment that ended, or of a run that is gone, changes nothing.
-   * @returns whether the worker took it, once that is on disk.
+   * @returns whether the worker took it, once that is on disk; false once the herd is closed.
    */
   report(runId: string, event: BackendEvent, requestId?: string): Promise<boolean>;
   /**

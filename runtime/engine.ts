@@ -1,4 +1,4 @@
-import type { Json, Place, WorkerContext, WorkerFact, WorkerInput } from "../machines/vocabulary.ts";
+import type { Json, WorkerContext, WorkerFact, WorkerInput } from "../machines/vocabulary.ts";
 import type { Question } from "./asks/question.ts";
 import type { BackendEvent, Identity, StartFailure } from "./backend.ts";
 import type { AssignmentStatus } from "./deliveries/assignment.ts";
@@ -10,7 +10,6 @@ import type { Kernel } from "./kernel/kernel.ts";
 import type {
   AskRecord,
   DeliveryRecord,
-  HeldSession,
   LaunchRecord,
   OrderRecord,
   OutcomeRecord,
@@ -140,15 +139,6 @@ export interface Engine {
   subagentsOf(context: WorkerContext): readonly string[];
   /** Parents that are being closed, workers first: they start no further ones meanwhile. */
   readonly closings: Set<string>;
-  /** Only one run at a time has the session file that a backend reports. */
-  claimSessionPath(step: Step, worker: Teller, place: Place): void;
-  /**
-   * A worker is gone: its label and its session are free, unless another worker has them by now. The session of a process
-   * that was told to stop is free when that is proved.
-   */
-  releaseClaims(step: Step, context: WorkerContext): void;
-  /** Nothing runs in a session any more. */
-  releaseSession(step: Step, runId: string, session: HeldSession): void;
   /** Finished work stays readable for a while. */
   retain(step: Step, requestId: string): void;
   /** A result as its owner gets it, with what else that owner waits for. */

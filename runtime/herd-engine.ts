@@ -1,37 +1,29 @@
-import type { Place, WorkerContext } from "../machines/vocabulary.ts";
+import type { WorkerContext } from "../machines/vocabulary.ts";
 import { activeRequest, shownState } from "../machines/projection.ts";
 import { recordAbandoned, recordAnswered, recordAsked } from "./asks/record.ts";
 import { reply, replyFields } from "./asks/reply.ts";
 import { recordSteered } from "./subagent/record.ts";
 import type { Question } from "./asks/question.ts";
 import { Backends } from "./backends/backends.ts";
+import { delegationOf } from "./deliveries/delegation.ts";
 import { Deliveries } from "./deliveries/deliveries.ts";
 import type { AssignmentStatus } from "./deliveries/assignment.ts";
 import { Handle, type HandleSource } from "./deliveries/handle.ts";
 import { acknowledge, recordClosed, recordResult } from "./deliveries/record.ts";
-import type { Delegation } from "./deliveries/envelope.ts";
 import { resultOf, type Result } from "./deliveries/result.ts";
 import { ResultFiles } from "./deliveries/result-files.ts";
 import type { BackendFactory } from "./backend.ts";
 import { Definitions } from "./definitions/roster.ts";
-import type { Clock, Engine, Teller } from "./engine.ts";
+import type { Clock, Engine } from "./engine.ts";
 import type { HerdError } from "./errors.ts";
+import { releaseClaims } from "./claims.ts";
 import { Events } from "./events.ts";
 import { Agents } from "./functions/agent.ts";
 import { Functions } from "./functions/functions.ts";
 import { Kernel } from "./kernel/kernel.ts";
-import type {
-  AskRecord,
-  DeliveryRecord,
-  HeldSession,
-  LaunchRecord,
-  LeaseRecord,
-  OrderRecord,
-  OutcomeRecord,
-  RequestRecord,
-} from "./kernel/records.ts";
+import type { AskRecord, DeliveryRecord, LaunchRecord, OutcomeRecord, RequestRecord } from "./kernel/records.ts";
 import type { Step, Told } from "./kernel/step.ts";
-import { parentPath, type Tree } from "./kernel/tree.ts";
+import type { Tree } from "./kernel/tree.ts";
 import { Roster } from "./roster.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { SessionFiles } from "./sessions/session-files.ts";
@@ -147,37 +139,6 @@ export class HerdEngine implements Engine, HandleSource {
     return frozen?.subagents ?? this.agents.find(agent)?.subagents ?? [];
   }
 
-  /** Only one run at a time has the session file that a backend reports. */
-  claimSessionPath(step: Step, { path, context }: Teller, { sessionPath }: Place): void {
-    if (sessionPath === undefined) return;
-    this.sessions.located(step, context.sessionId, sessionPath);
-    const key = keys.lease("path", sessionPath);
-    if (step.read(key) !== undefined) return;
-    step.put(key, { tree: step.tree.id, path, runId: context.runId } satisfies LeaseRecord);
-  }
-
-  /**
-   * A worker is gone: its label and its session are free, unless another worker has them by now. The session of a process
-   * that was told to stop is free when that is proved: until then it may be written to.
-   */
-  releaseClaims(step: Step, { workspace, label, runId, sessionId, place }: WorkerContext): void {
-    if (step.read(keys.launch(runId)) !== undefined) step.del(keys.launch(runId));
-    release(step, keys.label(workspace, label), runId);
-    const sessionPath = place?.sessionPath;
-    const session = { sessionId, ...(sessionPath !== undefined && { sessionPath }) };
-    const key = keys.order(runId, "stop");
-    const stop = step.read<OrderRecord>(key);
-    if (stop === undefined || stop.gone) this.releaseSession(step, runId, session);
-    else step.put(key, { ...stop, holds: session } satisfies OrderRecord);
-  }
-
-  /** Nothing runs in a session any more. */
-  releaseSession(step: Step, runId: string, { sessionId, sessionPath }: HeldSession): void {
-    const file = release(step, keys.lease("id", sessionId), runId)?.file;
-    if (file !== undefined) release(step, keys.lease("path", file), runId);
-    if (sessionPath !== undefined) release(step, keys.lease("path", sessionPath), runId);
-  }
-
   /** Finished work stays readable for a while. */
   retain(step: Step, requestId: string): void {
     step.put(keys.due(step.now + this.options.retention.resultsMs, "retention", requestId), {});
@@ -186,7 +147,7 @@ export class HerdEngine implements Engine, HandleSource {
   result(request: RequestRecord, outcome: OutcomeRecord, attempt: number): Result {
     return resultOf(request, outcome, {
       attempt,
-      delegation: this.#delegation(request),
+      delegation: delegationOf(this.kernel.loaded(request.tree), request),
       files: this.resultFiles,
       sessionFile: this.sessions.pathOf(request.sessionId),
     });
@@ -347,24 +308,6 @@ export class HerdEngine implements Engine, HandleSource {
     }
   }
 
-  /** The direct workers of the same owner, without the assignment whose result this is. */
-  #delegation({ tree: treeId, path, runId, requestId }: RequestRecord): Delegation {
-    const counts = { active: 0, pending: 0 };
-    const tree = this.kernel.loaded(treeId);
-    if (tree === undefined) return counts;
-    const owner = parentPath(path);
-    const itself = (worker: WorkerContext) => worker.runId === runId && worker.assignment?.requestId === requestId;
-    for (const { state, context } of tree.childrenOf(owner)) {
-      if (context.assignment === null || itself(context)) continue;
-      if (state.startsWith("settling.un")) counts.pending++;
-      else counts.active++;
-    }
-    for (const { path: at, context } of tree.resting.values()) {
-      if (parentPath(at) === owner && !itself(context)) counts.pending++;
-    }
-    return counts;
-  }
-
   #openDelivery(request: RequestRecord, outcome: OutcomeRecord): DeliveryRecord | undefined {
     if (outcome.deliveryId === undefined) return undefined;
     return this.kernel.read<DeliveryRecord>(keys.delivery(request.parentRunId ?? request.tree, outcome.deliveryId));
@@ -400,7 +343,7 @@ export class HerdEngine implements Engine, HandleSource {
         recordSteered(this, fact, worker, step);
         break;
       case "worker.closed":
-        this.releaseClaims(step, worker.context);
+        releaseClaims(step, worker.context);
         step.after(() => this.#tellGone(worker.context.runId));
         break;
       default:
@@ -426,13 +369,6 @@ export class HerdEngine implements Engine, HandleSource {
     this.backends.launches.abandon(error);
     this.deliveries.wakeAll();
   }
-}
-
-/** Frees a claim if a run has it. */
-function release(step: Step, key: string, runId: string): LeaseRecord | undefined {
-  const claim = step.read<LeaseRecord>(key);
-  if (claim?.runId === runId) step.del(key);
-  return claim;
 }
 
 function parentRunId(path: string): string | undefined {

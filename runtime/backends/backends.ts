@@ -1,7 +1,6 @@
-import type { WorkerContext, WorkerEvent, WorkerFact, WorkerInput } from "../../machines/vocabulary.ts";
+import type { WorkerFact, WorkerInput } from "../../machines/vocabulary.ts";
 import { askOwner } from "../asks/ask.ts";
 import { FUNCTIONS, type Backend, type BackendEvent, type BackendFactory, type BackendHost } from "../backend.ts";
-import { boundedOutcome } from "../deliveries/outcome.ts";
 import { acknowledgeIn } from "../deliveries/record.ts";
 import { recordUnpersisted } from "../deliveries/unpersisted.ts";
 import type { Engine, LaunchPlan, ProcessExecutor, Teller } from "../engine.ts";
@@ -13,14 +12,12 @@ import type { Agent } from "../roster.ts";
 import { keys, prefixed } from "../store/keys.ts";
 import { controllerOf } from "../subagent/parent.ts";
 import { subagent } from "../subagent/tools.ts";
+import { endsAnyway, isActivity, isNewsAt, needsProcess, toWorkerEvent } from "./events.ts";
 import { Launches } from "./launches.ts";
 import { Orders } from "./orders.ts";
 import { Presence } from "./presence.ts";
 import { Recovery } from "./recovery.ts";
 import { Stops } from "./stops.ts";
-
-/** Activity of a process is written at most this often. Source: specification of the stale advisory. */
-const ACTIVITY_MS = 5_000;
 
 /** Where orders go out to the processes of workers, and where what they report comes in. */
 export class Backends implements BackendHost, ProcessExecutor {
@@ -103,7 +100,9 @@ export class Backends implements BackendHost, ProcessExecutor {
 
   /** A delivery to a parent in a process is over, handed over or not. */
   withdraw(step: Step, { owner, deliveryId }: Pick<DeliveryRecord, "owner" | "deliveryId">): void {
-    if (owner !== step.tree.id) this.#orders.drop(step, owner, `deliver.${deliveryId}`);
+    if (owner === step.tree.id) return;
+    this.#orders.drop(step, owner, `deliver.${deliveryId}`);
+    step.after(() => this.#orders.handedOver(owner, `deliver.${deliveryId}`));
   }
 
   /** Whether a delivery to a parent in a process is still on its way to it. */
@@ -141,14 +140,12 @@ export class Backends implements BackendHost, ProcessExecutor {
       case "order.stop":
         // Proven gone before it was told: nothing is left to stop.
         if (step.worker(runId)?.state === "closed") break;
-        this.#orders.put(step, { ...base, orderId: "stop", kind: "stop" });
+        this.#stop(step, base);
         break;
       case "result.stored":
         this.#orders.drop(step, runId, "watch", ...this.#orders.beginnings(worker.context));
         // What executed a one-shot worker is not needed any more; only its row waits for the owner.
-        if (!reusable && step.worker(runId)?.context.lost !== true) {
-          this.#orders.put(step, { ...base, orderId: "stop", kind: "stop" });
-        }
+        if (!reusable && step.worker(runId)?.context.lost !== true) this.#stop(step, base);
         break;
       case "assignment.closed":
         if (assignment) this.#orders.drop(step, runId, "watch", ...this.#orders.beginnings(worker.context));
@@ -171,13 +168,14 @@ export class Backends implements BackendHost, ProcessExecutor {
 
   async report(runId: string, event: BackendEvent, requestId?: string): Promise<boolean> {
     const treeId = this.#treeOf(runId, requestId);
-    if (treeId === undefined) return false;
+    if (treeId === undefined || this.#engine.kernel.ended) return false;
     if (event.type === "start.failed") return this.#startFailed(treeId, runId, event);
     try {
       return await this.#engine.kernel.run(treeId, (step) => this.#take(step, runId, event, requestId), {
         operation: event.type,
       });
     } catch (error) {
+      if (this.#engine.kernel.ended) return false;
       if (event.type !== "settled" || !(error instanceof HerdError) || error.reason !== "undone") throw error;
       await recordUnpersisted(this.#engine, { treeId, runId, outcome: event.outcome, cause: error });
       return false;
@@ -262,6 +260,7 @@ export class Backends implements BackendHost, ProcessExecutor {
     if (order.kind === "steer") step.send(runId, { type: "delivered" });
     // A question stays open until its reply; only the handing over is done.
     if (order.delivery?.kind === "result") acknowledgeIn(this.#engine, step, order.delivery);
+    step.after(() => this.#orders.handedOver(runId, orderId));
     return true;
   }
 
@@ -283,7 +282,7 @@ export class Backends implements BackendHost, ProcessExecutor {
       return false;
     }
     if (event.place) {
-      this.#engine.claimSessionPath(step, worker, event.place);
+      this.#engine.sessions.located(step, worker, event.place);
       step.send(runId, { type: "located", place: event.place });
     }
     if (context.unproven !== undefined) {
@@ -313,6 +312,12 @@ export class Backends implements BackendHost, ProcessExecutor {
       },
       { operation: event.type },
     );
+  }
+
+  #stop(step: Step, base: Omit<OrderRecord, "orderId" | "kind">): void {
+    const order: OrderRecord = { ...base, orderId: "stop", kind: "stop" };
+    step.after(() => this.stops.told(order));
+    this.#orders.put(step, order);
   }
 
   /** Starts the process again: with what it had not begun yet, else to go on. */
@@ -358,39 +363,4 @@ export class Backends implements BackendHost, ProcessExecutor {
     if (done.length > 0) await this.#engine.kernel.write(done.map(([key]) => ({ type: "del" as const, key })));
     if (done.length === rows.length) this.#orders.trees.delete(runId);
   }
-}
-
-/** Whose end is what was wanted, or needs no notice: it is told to stop, or has no assignment to go on with. */
-function endsAnyway(worker: WorkerView | undefined): boolean {
-  if (worker === undefined) return true;
-  const { state, context } = worker;
-  return state.startsWith("clos") || (state === "settling.undelivered" && !context.reusable);
-}
-
-/** Whether the worker is what it is shown as only while its process lives: it works, or it takes the next task. */
-function needsProcess({ state, context }: WorkerView): boolean {
-  if (context.lost) return false;
-  const waits = state === "ready" || (state === "settling.undelivered" && context.reusable);
-  return state.startsWith("working") || state === "blocked.onChildren" || waits;
-}
-
-function isActivity({ type }: BackendEvent): boolean {
-  return type === "activity" || type === "tool.called";
-}
-
-/** Also when the clock was set back: the older time is the wrong one then. */
-function isNewsAt({ lastActivityAt }: WorkerContext, now: number): boolean {
-  return now < lastActivityAt || now - lastActivityAt >= ACTIVITY_MS;
-}
-
-type TurnEvent = Extract<
-  BackendEvent,
-  { type: "turn.started" | "tool.called" | "turn.ended" | "settled" | "activity" }
->;
-
-function toWorkerEvent(event: BackendEvent, at: number): WorkerEvent {
-  const told = event as TurnEvent;
-  return told.type === "settled"
-    ? { type: "settled", outcome: boundedOutcome(told.outcome), at }
-    : { type: told.type, at };
 }

@@ -154,7 +154,7 @@ export class Launches {
     if (callerKey !== undefined) step.put(callerKey, { hash: pending.hash, requestId } satisfies CallerIdRecord);
     if (deadlineMs !== undefined) startDeadline(step, requestId, runId, step.now + deadlineMs);
     this.#engine.sessions.accepted(step, request, this.#engine.newNumber());
-    if (place) this.#engine.claimSessionPath(step, worker, place);
+    if (place) this.#engine.sessions.located(step, worker, place);
     for (const { accepted } of this.#waiting.get(runId) ?? []) accepted?.(step, request);
     step.send(runId, { type: "launch.accepted", at: step.now, ...(place && { place }) });
     step.after(() => {

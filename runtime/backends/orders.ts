@@ -29,6 +29,8 @@ export class Orders {
   readonly trees = new Map<string, string>();
   /** Orders that a backend threw at. */
   readonly #failed: OrderRecord[] = [];
+  /** Results on their way to parents, one at a time, so that each says what is still to come when it is read. */
+  readonly #handing = new Map<string, { orderId: string; next: OrderRecord[] }>();
   readonly #prove: (treeId: string, runId: string) => void;
 
   /** @param prove finds out whether a run's process is there; its orders follow. */
@@ -72,7 +74,7 @@ export class Orders {
 
   /** Hands an order to its backend; one that throws at it gets it again at the next tick. */
   perform(record: OrderRecord): void {
-    if (this.#isHeld(record)) return;
+    if (this.#isHeld(record) || this.#waitsItsTurn(record)) return;
     const backend = this.#backends.get(record.backend ?? "");
     const order = backend && this.#orderOf(record);
     if (backend === undefined || order === undefined) return;
@@ -87,6 +89,34 @@ export class Orders {
       });
     }
     passFailpoint("order.after");
+  }
+
+  /** A result that was on its way is read, or not wanted any more: the next one goes out. */
+  handedOver(runId: string, orderId: string): void {
+    const handing = this.#handing.get(runId);
+    if (handing === undefined) return;
+    if (handing.orderId !== orderId) {
+      handing.next = handing.next.filter((order) => order.orderId !== orderId);
+      return;
+    }
+    this.#handing.delete(runId);
+    for (const order of handing.next) this.perform(order);
+  }
+
+  /** What was on its way to a process that is gone goes out again. */
+  handAgain(runId: string): void {
+    this.#handing.delete(runId);
+  }
+
+  #waitsItsTurn(record: OrderRecord): boolean {
+    const { kind, delivery, runId, orderId } = record;
+    if (kind !== "deliver" || delivery?.kind !== "result") return false;
+    const handing = this.#handing.get(runId);
+    if (handing === undefined) this.#handing.set(runId, { orderId, next: [] });
+    else if (handing.orderId !== orderId && !handing.next.some((order) => order.orderId === orderId)) {
+      handing.next.push(record);
+    }
+    return handing !== undefined && handing.orderId !== orderId;
   }
 
   /** Nothing goes to what may be another worker's process, and nobody reads what a lost parent is told. */
@@ -116,7 +146,9 @@ export class Orders {
         return this.#startOf(record, base);
       case "task": {
         const request = this.#request(requestId);
-        return request && { ...base, kind, task: request.task, files: request.files };
+        if (request === undefined) return undefined;
+        const launch = this.#launchAgain(record);
+        return { ...base, kind, task: request.task, files: request.files, ...(launch && { launch }) };
       }
       case "resume": {
         const launch = this.#launchOf(record);
@@ -126,8 +158,7 @@ export class Orders {
         const askId = record.answerOf ?? "";
         const answer = this.#engine.kernel.read<AskRecord>(keys.ask(askId))?.answer;
         if (answer === undefined) return undefined;
-        const worker = this.#engine.kernel.loaded(record.tree)?.worker(runId);
-        const launch = worker?.context.restarted === true ? this.#launchOf(record) : undefined;
+        const launch = this.#launchAgain(record);
         return { ...base, kind, askId, message: answer.message, files: answer.files, ...(launch && { launch }) };
       }
       case "deliver":
@@ -145,6 +176,12 @@ export class Orders {
     const launch = this.#launchOf(record, request) as Launch;
     const timeoutMs = pending ? Math.max(0, pending.dueAt - this.#engine.kernel.now()) : AGAIN_MS;
     return { ...base, kind: "start", ...launch, task: request.task, files: request.files, timeoutMs };
+  }
+
+  /** What the process needs that has to be started again before it gets an order. */
+  #launchAgain(record: OrderRecord): Launch | undefined {
+    const worker = this.#engine.kernel.loaded(record.tree)?.worker(record.runId);
+    return worker?.context.restarted === true ? this.#launchOf(record) : undefined;
   }
 
   #launchOf({ runId, requestId }: OrderRecord, request = this.#request(requestId)): Launch | undefined {

@@ -92,6 +92,7 @@ export class Recovery {
       });
     }
     this.#presence.trust(runId);
+    this.#orders.handAgain(runId);
     for (const order of orders) this.#orders.perform(order);
   }
 
@@ -124,6 +125,7 @@ export class Recovery {
 
   /** A process that was started again missed what was said to the one before it. */
   repeat(runId: string): void {
+    this.#orders.handAgain(runId);
     this.#inBackground(
       this.#ordersOf(runId).then((orders) => {
         for (const order of orders) if (MESSAGES.has(order.kind)) this.#orders.perform(order);

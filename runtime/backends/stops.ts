@@ -1,3 +1,4 @@
+import { releaseSession } from "../claims.ts";
 import type { Engine } from "../engine.ts";
 import type { OrderRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
@@ -42,7 +43,9 @@ export class Stops {
   errorsIn(treeId: string): Record<string, string> {
     const errors: Record<string, string> = {};
     for (const { order } of this.#open.values()) {
-      if (order.tree === treeId && order.label !== undefined) errors[order.label] = order.error ?? "";
+      if (order.tree === treeId && order.label !== undefined && order.error !== undefined) {
+        errors[order.label] = order.error;
+      }
     }
     return errors;
   }
@@ -75,7 +78,7 @@ export class Stops {
     const kept = order && cleanupError !== undefined ? keptOf(order, cleanupError) : undefined;
     if (kept) step.put(key, kept);
     else if (order) step.del(key);
-    if (order?.holds) this.#engine.releaseSession(step, runId, order.holds);
+    if (order?.holds) releaseSession(step, runId, order.holds);
     // Known before whoever waits for the end of the worker looks.
     step.after(() => (kept ? this.keep(kept) : this.#done(runId, worker === undefined)));
     if (closes) step.send(runId, { type: "backend.gone" });
@@ -83,13 +86,19 @@ export class Stops {
     return true;
   }
 
+  /** Told to stop: should nobody ever say what became of that, it is looked at again. */
+  told(order: OrderRecord): void {
+    if (this.#open.has(order.runId)) return;
+    this.#open.set(order.runId, { order, attempts: 0, dueAt: this.#engine.kernel.now() + LONGEST_PAUSE_MS });
+  }
+
   /** Takes in a stop that has to be tried again. */
   keep(order: OrderRecord): void {
-    const attempts = this.#open.get(order.runId)?.attempts ?? 1;
+    const attempts = Math.max(1, this.#open.get(order.runId)?.attempts ?? 1);
     this.#open.set(order.runId, { order, attempts, dueAt: this.#engine.kernel.now() + pauseAfter(attempts) });
   }
 
-  /** Orders again what is due. A process that is proven absent by now needs no further order. */
+  /** Orders again what is due. A process that is proven absent by now needs no further order, only what it left. */
   tick(now: number): void {
     for (const [runId, open] of this.#open) {
       if (open.dueAt > now) continue;
@@ -100,9 +109,8 @@ export class Stops {
   }
 
   async #again(runId: string, { order }: Open): Promise<void> {
-    const { backend = "", tree } = order;
-    const closing = (await this.#engine.kernel.tree(tree)).worker(runId) !== undefined;
-    if (closing && (await this.#presence.identify({ backend, runId })) === "absent") {
+    const { backend = "", gone } = order;
+    if (!gone && (await this.#presence.identify({ backend, runId })) === "absent") {
       await this.#engine.backends.report(runId, { type: "gone" });
     } else {
       this.#orders.perform(order);

@@ -1,5 +1,6 @@
 import type { WorkerFact } from "../../machines/vocabulary.ts";
 import { endDeadline } from "../asks/deadline.ts";
+import { releaseClaims } from "../claims.ts";
 import type { Engine, Teller } from "../engine.ts";
 import { withoutUndefined } from "../errors.ts";
 import type { DeliveryRecord, OutcomeRecord } from "../kernel/records.ts";
@@ -91,7 +92,7 @@ export function acknowledgeIn(engine: Engine, step: Step, delivery: DeliveryReco
     const live = step.worker(runId);
     if (resting?.context.assignment?.requestId === requestId) {
       step.removeResting(runId);
-      engine.releaseClaims(step, resting.context);
+      releaseClaims(step, resting.context);
     } else if (live?.context.assignment?.requestId === requestId) {
       // A lost parent's workers are nobody's but the root's: they stay until that closes them.
       if (!live.context.reusable && !live.context.lost) {

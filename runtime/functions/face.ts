@@ -337,11 +337,12 @@ function assignOf(
 
 function accepted({ engine }: Execution, { requestId }: AssignEntry): object {
   const child = engine.request(requestId);
+  const place = child && engine.kernel.loaded(child.tree)?.worker(child.runId)?.context.place;
   return {
     ok: true,
     action: "assign",
     label: child?.label,
-    pane_id: child && paneIdOf(child),
+    pane_id: child && paneIdOf(child, place),
     session_id: child?.sessionId,
     request_id: requestId,
   };

@@ -239,7 +239,11 @@ describe("trees", () => {
     await t.crash();
     const { workers } = await t.owner.list();
     expect(workers.map(({ label, state }) => `${label} ${state}`).toSorted()).toEqual(["bad unknown", "good blocked"]);
-    expect(workers.find(({ label }) => label === "bad")).toMatchObject({ recoveryOnly: true, steerable: false });
+    expect(workers.find(({ label }) => label === "bad")).toMatchObject({
+      unreadable: true,
+      steerable: false,
+      diagnostic: "asks: Invalid input: expected number, received string",
+    });
     await expect(t.owner.reply({ label: "bad", message: "x" })).rejects.toThrow(
       /record of the worker "bad" cannot be read/,
     );

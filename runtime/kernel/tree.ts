@@ -1,3 +1,4 @@
+import { ZodError } from "zod";
 import { createActor, type AnyActorRef, type AnyStateNode, type InspectionEvent } from "xstate";
 import { isResting, statePath } from "../../machines/projection.ts";
 import { leaf, worker } from "../../machines/worker.ts";
@@ -15,11 +16,17 @@ export interface ActorRow {
   context: unknown;
 }
 
+/** Longest diagnostic that is shown. */
+const DIAGNOSTIC_LIMIT = 256;
+const NO_PARENT = "its parent's record is missing or unreadable";
+
 /** A worker whose row cannot be believed; it is shown and never touched. */
 export interface UnknownWorker {
   path: string;
   label: string | undefined;
   diagnostic: string;
+  /** What its record says, where that can be read and only its ancestry cannot be believed. */
+  context?: WorkerContext;
 }
 
 /** A finished one-shot worker that waits for its owner's acknowledgement: a row, no actor. */
@@ -152,15 +159,33 @@ export class Tree {
             continue;
           }
           const parent = nodes.get(parentPath(path));
-          if (parent === undefined) throw new Error("its parent's record is missing or unreadable");
+          if (parent === undefined) {
+            this.unknown.push({ path, label: context.label, diagnostic: NO_PARENT, context });
+            continue;
+          }
           parent.children[runIdOf(path)] = { snapshot, src: "worker" };
           nodes.set(path, snapshot);
         }
       } catch (error) {
-        this.unknown.push({ path, label: labelOf(text), diagnostic: messageOf(error).slice(0, 256) });
+        this.unknown.push({ path, label: labelOf(text), diagnostic: whyUnreadable(error).slice(0, DIAGNOSTIC_LIMIT) });
       }
     }
+    this.#nameCircles();
     return root;
+  }
+
+  /** Workers that stand below each other have no root that leads to them. */
+  #nameCircles(): void {
+    const unmatched = new Map(this.unknown.flatMap((row) => (row.context ? [[runIdOf(row.path), row]] : [])));
+    const parentOf = ({ path }: UnknownWorker) => unmatched.get(runIdOf(parentPath(path)));
+    for (const row of unmatched.values()) {
+      const labels = [row.label];
+      let at = parentOf(row);
+      for (; at !== undefined && at !== row && labels.length <= unmatched.size; at = parentOf(at))
+        labels.push(at.label);
+      if (at !== row) continue;
+      row.diagnostic = `its ancestry is a circle: ${[...labels, row.label].join(" below ")}`.slice(0, DIAGNOSTIC_LIMIT);
+    }
   }
 }
 
@@ -200,6 +225,11 @@ function* atomicPaths(node: AnyStateNode): Generator<string> {
   const inner = Object.values(node.states);
   if (inner.length === 0) yield node.path.join(".");
   for (const state of inner) yield* atomicPaths(state);
+}
+
+function whyUnreadable(error: unknown): string {
+  if (!(error instanceof ZodError)) return messageOf(error);
+  return error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; ");
 }
 
 function labelOf(text: string): string | undefined {

@@ -1,11 +1,14 @@
 import { existsSync } from "node:fs";
 import { mkdir, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Place } from "../../machines/vocabulary.ts";
 import { FUNCTIONS } from "../backend.ts";
+import { claimSessionFile } from "../claims.ts";
 import { messageOf } from "../errors.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { AskRecord, OutcomeRecord, RequestRecord, SteerRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
+import type { WorkerView } from "../kernel/tree.ts";
 import { asksOf, keys, prefixed } from "../store/keys.ts";
 import type { SavedSession } from "./reference.ts";
 
@@ -120,9 +123,12 @@ export class SessionFiles {
     return { id: sessionId, path, cwd: request.cwd, agent: request.agent, stored: own };
   }
 
-  /** Its backend says where a session's file is. */
-  located(step: Step, sessionId: string, path: string): void {
-    step.put(keys.session(sessionId, PATH), { path } satisfies SessionRow);
+  /** A worker's backend says where its session's file is: that is the worker's alone. */
+  located(step: Step, worker: Pick<WorkerView, "path" | "context">, place: Place): void {
+    const { sessionPath } = place;
+    if (sessionPath === undefined) return;
+    step.put(keys.session(worker.context.sessionId, PATH), { path: sessionPath } satisfies SessionRow);
+    claimSessionFile(step, worker, place);
   }
 
   /** The lines of a stored session, oldest first, without its header. */

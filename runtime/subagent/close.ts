@@ -2,6 +2,7 @@ import { rules, whyNot, type Rule } from "../../machines/eligibility.ts";
 import type { CloseReason, WorkerContext } from "../../machines/vocabulary.ts";
 import { FUNCTIONS } from "../backend.ts";
 import { acknowledgeIn } from "../deliveries/record.ts";
+import { releaseClaims } from "../claims.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError } from "../errors.ts";
 import { passFailpoint } from "../store/failpoint.ts";
@@ -135,7 +136,7 @@ export function closeIn(engine: Engine, step: Step, path: string, reason: CloseR
   const resting = step.tree.resting.get(runId);
   if (resting) {
     step.removeResting(runId);
-    engine.releaseClaims(step, resting.context);
+    releaseClaims(step, resting.context);
     dropOrphaned(engine, step, resting.path, resting.context);
     return;
   }

@@ -2,10 +2,11 @@ import { randomUUID } from "node:crypto";
 import type { Evidence, Json, WorkerInput } from "../../machines/vocabulary.ts";
 import { startDeadline } from "../asks/deadline.ts";
 import { FUNCTIONS } from "../backend.ts";
+import { claimSession } from "../claims.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError } from "../errors.ts";
 import { newId } from "../ids.ts";
-import type { CallerIdRecord, LabelRecord, LaunchRecord, LeaseRecord, RequestRecord } from "../kernel/records.ts";
+import type { CallerIdRecord, LabelRecord, LaunchRecord, RequestRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import { join } from "../kernel/tree.ts";
 import type { SavedSession } from "../sessions/reference.ts";
@@ -166,28 +167,6 @@ function checkRoom(engine: Engine, step: Step, by: Controller): void {
     nextAction: "wait for results or close workers, then assign again",
     operation: "assign",
     details: { maxChildren: limit },
-  });
-}
-
-/** One run at a time has a saved session, whichever way it was named. The store's own are known by their ids. */
-function claimSession(step: Step, { id, path, stored }: SavedSession, run: LabelRecord): void {
-  const file = stored ? undefined : path;
-  const lease: LeaseRecord = { ...run, ...(file !== undefined && { file }) };
-  const claims = [keys.lease("id", id), ...(file === undefined ? [] : [keys.lease("path", file)])];
-  const holder = claims.map((key) => step.read<LeaseRecord>(key)).find((row) => row !== undefined);
-  if (holder) throw sessionBusy(id, holder.runId);
-  for (const key of claims) step.put(key, lease);
-}
-
-/** A saved session is in use. */
-export function sessionBusy(session: string, runId: string): HerdError {
-  return new HerdError({
-    category: "worker_busy",
-    reason: "session_busy",
-    message: `The session ${session} is in use by another run`,
-    nextAction: "wait until that run has ended, or begin a copy with fork",
-    operation: "assign",
-    ids: { sessionId: session, runId },
   });
 }
 

@@ -29,7 +29,7 @@ function grouped(rows: readonly Fields[]): Grouped {
   const children = new Map<unknown, Fields[]>();
   const labels = new Set<unknown>();
   for (const row of rows) {
-    if (row["recovery_only"] === true) continue;
+    if (isUnplaced(row)) continue;
     labels.add(row["label"]);
     const parent = row["parent_label"] ?? undefined;
     const siblings = children.get(parent) ?? [];
@@ -50,12 +50,17 @@ function grouped(rows: readonly Fields[]): Grouped {
   const unmatched = rows
     .filter((row) => !seen.has(row))
     .map((row) => {
-      if (row["recovery_only"] === true) return { row };
+      if (isUnplaced(row)) return { row };
       const parent = row["parent_label"];
       const why = labels.has(parent) ? "its ancestry leads to no root" : `its parent ${nameOf(parent)} is not listed`;
       return { row, why };
     });
   return { placed, unmatched };
+}
+
+/** Says of itself that it has no place, or has no name by which it could have one. */
+function isUnplaced(row: Fields): boolean {
+  return row["recovery_only"] === true || row["label"] === undefined;
 }
 
 function workerLines(row: Fields, indent: string): string[] {

@@ -4,7 +4,7 @@ import { paneIdOf } from "../backend.ts";
 import { withoutUndefined } from "../errors.ts";
 import type { Engine } from "../engine.ts";
 import type { AskRecord } from "../kernel/records.ts";
-import { parentPath, runIdOf, type Tree } from "../kernel/tree.ts";
+import { parentPath, runIdOf, type Tree, type UnknownWorker } from "../kernel/tree.ts";
 import { keys } from "../store/keys.ts";
 import type { Listing, WorkerRow } from "./shapes.ts";
 import { isOrphan } from "./target.ts";
@@ -50,14 +50,8 @@ function listingOf(engine: Engine, tree: Tree, path: string, workspace: string) 
   }
   if (path === "") {
     for (const row of tree.unknown.slice(0, UNKNOWN_ROWS)) {
-      workers.push({
-        label: row.label ?? runIdOf(row.path),
-        state: "unknown",
-        steerable: false,
-        agentDefinition: "",
-        recoveryOnly: true,
-        diagnostic: row.diagnostic,
-      });
+      if (row.context && row.context.workspace !== workspace) continue;
+      workers.push(unknownRow(row));
     }
   }
   const parent = path === "" ? undefined : tree.worker(runIdOf(path));
@@ -67,6 +61,23 @@ function listingOf(engine: Engine, tree: Tree, path: string, workspace: string) 
     // A parent sees what it may start, and nothing once it is gone.
     allowed: path === "" ? undefined : parent ? engine.subagentsOf(parent.context) : [],
   };
+}
+
+/** Nothing here can be acted on: a record that cannot be read, or one whose ancestry cannot be believed. */
+function unknownRow({ path, label, diagnostic, context }: UnknownWorker): WorkerRow {
+  const shown = { label: label ?? runIdOf(path), state: "unknown", steerable: false, agentDefinition: "", diagnostic };
+  if (context === undefined) return { ...shown, unreadable: true };
+  return withoutUndefined({
+    ...shown,
+    agentDefinition: context.agent,
+    workspaceId: context.workspace,
+    paneId: paneIdOf(context, context.place),
+    cwd: context.cwd,
+    piSessionId: context.sessionId,
+    ownerSessionId: context.ownerSessionId,
+    activeRequestId: context.assignment?.requestId,
+    recoveryOnly: true as const,
+  }) as WorkerRow;
 }
 
 function visible(worker: string, viewer: string): boolean {

@@ -1,3 +1,4 @@
+import { sessionBusy } from "../claims.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError, invalidRequest, withoutUndefined } from "../errors.ts";
 import type { LabelRecord } from "../kernel/records.ts";
@@ -5,7 +6,6 @@ import { parentPath } from "../kernel/tree.ts";
 import type { SavedSession } from "../sessions/reference.ts";
 import { keys } from "../store/keys.ts";
 import type { Controller } from "./acceptance.ts";
-import { sessionBusy } from "./launch.ts";
 
 interface Asked {
   task: string;

@@ -76,7 +76,10 @@ export interface WorkerRow {
   orphan?: true;
   cleanupError?: string;
   resultError?: object;
+  /** Its ancestry cannot be believed: it is shown so that somebody can look for what is left. */
   recoveryOnly?: true;
+  /** Its record cannot be read; the label is a guess, or the run's id. */
+  unreadable?: true;
   diagnostic?: string;
   queued?: boolean;
   question?: { askId: string; question: string };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { AgentDefinition } from "pi-herd";
+import { toolText, type AgentDefinition } from "pi-herd";
 import { createTestHerd, type TestHerd } from "pi-herd/testing";
 import { asks, does, statesOf } from "./support.ts";
 
@@ -39,17 +39,9 @@ describe("a record that cannot be read", () => {
     await spoil(t, "one");
     await t.crash();
     const listed = await t.owner.subagent({ action: "list" });
-    const row = listed.workers.find(({ label }: { label: string }) => label === "one");
-    expect(row).toEqual({
-      label: "one",
-      kind: "pi-herd",
-      state: "unknown",
-      steerable: false,
-      managed: true,
-      recovery_only: true,
-      diagnostic: expect.stringMatching(/./),
-      tokens: {},
-    });
+    const row = listed.workers.find(({ state }: { state: string }) => state === "unknown");
+    expect(row).toEqual({ state: "unknown", managed: true, diagnostic: expect.stringMatching(/./) });
+    expect(toolText(listed)).toContain(row.diagnostic);
     expect(row.diagnostic.length).toBeLessThanOrEqual(256);
     const seen: string[] = [];
     const looks: AgentDefinition = {
@@ -87,9 +79,40 @@ describe("a record that cannot be read", () => {
     expect((await t.result()).text).toBe("heard: two is done");
     const { workers } = await t.owner.list();
     expect(workers.find(({ label }) => label === "one")).toMatchObject({
-      recoveryOnly: true,
+      unreadable: true,
       diagnostic: expect.any(String),
     });
+  });
+});
+
+describe("a list", () => {
+  test("holds no worker of another workspace, although it has the same owner and label, also after a restart", async () => {
+    const t = await createTestHerd({ agents });
+    const owners = ["here", "there"].map((workspace) => () => t.herd.owner("both", { workspace }));
+    for (const owner of owners) await owner().assign({ agent: "asks", task: "A", label: "one" });
+    await t.crash();
+    for (const [index, owner] of owners.entries()) {
+      const { workers } = await owner().list();
+      expect(workers).toMatchObject([{ label: "one", workspaceId: ["here", "there"][index] }]);
+    }
+    await t.idle();
+    await owners[0]?.().close({ label: "one" });
+    expect((await owners[1]?.().list())?.workers).toMatchObject([{ label: "one", state: "blocked" }]);
+  });
+
+  test("takes a worker's definition from its launch, and shows nothing of runs that only a backend knows", async () => {
+    const t = await createTestHerd({ agents });
+    const script = t.scripted("does");
+    await t.owner.assign({ agent: "does", task: "A", label: "one" });
+    const run = await script.run("one");
+    await run.turn();
+    for (const event of [{ type: "turn.started" }, { type: "activity" }, { type: "accepted" }] as const) {
+      expect(await run.wrongIdentity(event)).toBe(false);
+    }
+    await run.identify(run.order("start").sessionId, { tabLabel: "asks", model: "some/model" });
+    expect((await t.owner.list()).workers).toMatchObject([
+      { label: "one", agentDefinition: "does", tabLabel: "asks", model: "some/model" },
+    ]);
   });
 });
 
@@ -144,8 +167,12 @@ describe("ancestry", () => {
       expect(row).toMatchObject({
         state: "unknown",
         recoveryOnly: true,
-        diagnostic: expect.stringContaining("parent"),
+        agentDefinition: "asks",
+        diagnostic: expect.stringMatching(
+          /^its ancestry is a circle: (one below two below one|two below one below two)$/,
+        ),
       });
+    expect(toolText(await t.owner.subagent({ action: "list" }))).toContain("Unmatched ancestry (recovery only) (2)");
   });
 });
 
@@ -171,7 +198,8 @@ describe("stale", () => {
     expect(await staleOf()).toEqual({
       one: [true, 660_000],
       fresh: [undefined, undefined],
-      broken: [undefined, undefined],
+      // One that cannot be read has no label.
+      undefined: [undefined, undefined],
     });
     // The clock is set back: both times lie ahead now.
     await t.clock.advance("-2h");
