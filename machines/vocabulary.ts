@@ -96,6 +96,8 @@ export const WorkerContext = z.object({
   resultError: ResultError.nullable(),
   /** Last sign of life, UTC milliseconds. */
   lastActivityAt: z.number(),
+  /** Continues a saved session, which no other run may have meanwhile. */
+  leased: z.literal(true).optional(),
   place: Place.optional(),
   /** Why it cannot be proved that what runs is this worker; set until it is proved or proven gone. */
   unproven: z.string().optional(),
@@ -121,6 +123,7 @@ export type WorkerInput = Pick<
   | "cwd"
   | "delegates"
   | "reusable"
+  | "leased"
 > & { assignment: NonNullable<WorkerContext["assignment"]> };
 
 export const SupervisorContext = z.object({

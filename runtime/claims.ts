@@ -1,4 +1,5 @@
 import type { Place, WorkerContext } from "../machines/vocabulary.ts";
+import { FUNCTIONS } from "./backend.ts";
 import { HerdError } from "./errors.ts";
 import type { HeldSession, LabelRecord, LeaseRecord, OrderRecord } from "./kernel/records.ts";
 import type { Step } from "./kernel/step.ts";
@@ -37,11 +38,16 @@ export function claimSessionFile(
  * A worker is gone: its label and its session are free, unless another worker has them by now. The session of a process
  * that was told to stop is free when that is proved: until then it may be written to.
  */
-export function releaseClaims(step: Step, { workspace, label, runId, sessionId, place }: WorkerContext): void {
-  if (step.read(keys.launch(runId)) !== undefined) step.del(keys.launch(runId));
+export function releaseClaims(step: Step, context: WorkerContext): void {
+  const { workspace, label, runId, sessionId, place, backend, leased } = context;
   release(step, keys.label(workspace, label), runId);
   const sessionPath = place?.sessionPath;
   const session = { sessionId, ...(sessionPath !== undefined && { sessionPath }) };
+  if (backend === FUNCTIONS) {
+    if (leased) releaseSession(step, runId, session);
+    return;
+  }
+  if (step.read(keys.launch(runId)) !== undefined) step.del(keys.launch(runId));
   const key = keys.order(runId, "stop");
   const stop = step.read<OrderRecord>(key);
   if (stop === undefined || stop.gone) releaseSession(step, runId, session);

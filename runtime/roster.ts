@@ -29,15 +29,18 @@ const NO_FILES: Files = { definitions: new Map(), findings: [] };
 export class Roster {
   readonly #agents: Agents;
   readonly #definitions: Definitions | undefined;
+  /** Without definition files it never changes. */
+  readonly #functions: RosterNow;
 
   constructor(agents: Agents, definitions: Definitions | undefined) {
     this.#agents = agents;
     this.#definitions = definitions;
+    this.#functions = new RosterNow(agents, NO_FILES);
   }
 
   /** As it is now. Without definition files nothing has to be waited for. */
   current(): RosterNow | Promise<RosterNow> {
-    if (this.#definitions === undefined) return new RosterNow(this.#agents, NO_FILES);
+    if (this.#definitions === undefined) return this.#functions;
     return this.#definitions.current().then((files) => new RosterNow(this.#agents, files));
   }
 }

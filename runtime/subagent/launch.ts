@@ -98,6 +98,7 @@ function begin(engine: Engine, step: Step, by: Controller, plan: Plan): Begun {
     cwd: plan.cwd,
     delegates: by.parent === undefined && plan.delegates,
     reusable: plan.reusable,
+    ...(saved?.how === "continues" && { leased: true as const }),
     assignment: {
       requestId,
       acceptedAt: step.now,
