@@ -95,6 +95,7 @@ function drawState(chart: Chart, state: ChartState): string[] {
 function isArrow(chart: Chart, { event, from, to }: ChartTransition): boolean {
   if (to === null || to === from) return false;
   // A box that leads to its own first state would be drawn as a loop at that state.
+  if (to.startsWith(`${from}.`) && arrivalAt(chart, from) === to) return false;
   if ("of" in chart) return arrivalAt(chart, from) !== arrivalAt(chart, to);
   const alike = chart.transitions.filter((other) => other.event === event && other.to === to);
   return new Set(alike.map((other) => other.from)).size < MANY;
