@@ -14,7 +14,7 @@ export type { Assignment, AssignmentStatus, OwnerEvent } from "./deliveries/assi
 export type { AgentDefinition } from "./functions/agent.ts";
 export type { DefinitionSource, Finding } from "./definitions/roster.ts";
 export { bundledFolder } from "./definitions/roster.ts";
-export type { Definition, DefinitionRow, LaunchPolicy, Thinking } from "./definitions/definition.ts";
+export type { AgentRow, Definition, DefinitionRow, LaunchPolicy, Thinking } from "./definitions/definition.ts";
 export { writeOverride } from "./definitions/override.ts";
 export type {
   Backend,
@@ -33,7 +33,6 @@ export type { ToolDefinition } from "./subagent/tools.ts";
 export { toolText } from "./subagent/text.ts";
 export type { ToolTextOptions } from "./subagent/text.ts";
 export type {
-  AgentRow,
   AskOwnerAnswer,
   AssignRequest,
   CloseReceipt,

@@ -2,10 +2,9 @@ import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Evidence, Json } from "../machines/vocabulary.ts";
 import { composeBody } from "./definitions/body.ts";
-import { delegates, metadataOf, policyOf, type Definition } from "./definitions/definition.ts";
+import { delegates, metadataOf, policyOf, type AgentRow, type Definition } from "./definitions/definition.ts";
 import type { Definitions, Finding, Roster as Files } from "./definitions/roster.ts";
 import { invalidRequest, withoutUndefined, type HerdError } from "./errors.ts";
-import type { AgentRow } from "./subagent/shapes.ts";
 import { nearest, type AgentDefinition, type Agents } from "./functions/agent.ts";
 
 /** An agent as whoever assigns it sees it: a function of this program, or what definition files say. */

@@ -86,6 +86,9 @@ export interface DefinitionRow extends Omit<
   description: string;
 }
 
+/** A row of the roster: the metadata of a definition, or what a function declares. */
+export type AgentRow = DefinitionRow | { name: string; description: string; enabled?: false; subagents?: string[] };
+
 /**
  * Whether workers of a definition may start workers of their own when the root starts them.
  *

@@ -1,5 +1,5 @@
 import type { Finding } from "../definitions/roster.ts";
-import type { DefinitionRow } from "../definitions/definition.ts";
+import type { AgentRow } from "../definitions/definition.ts";
 import type { Json } from "../../machines/vocabulary.ts";
 
 /** What every start may carry. */
@@ -84,9 +84,6 @@ export interface WorkerRow {
   queued?: boolean;
   question?: { askId: string; question: string };
 }
-
-/** A row of the roster: the seed's metadata of a definition, or what a function declares. */
-export type AgentRow = DefinitionRow | { name: string; description: string; enabled?: false; subagents?: string[] };
 
 export interface Listing {
   workers: WorkerRow[];
