@@ -102,11 +102,15 @@ const systemClock: Clock = {
  * Opens a herd: the store, its agents, and whatever was under way when it was last closed or killed.
  * @throws HerdError `bad_option`, `bad_agent`, `store_locked`, `store_damaged`, `store_format`.
  */
-export async function createHerd<const Agents extends Record<string, AgentDefinition>>(
-  options: HerdOptions<Agents> = {},
-): Promise<Herd<Extract<keyof Agents, string>>> {
+export async function createHerd<
+  const Agents extends Record<string, AgentDefinition>,
+  const Files extends HerdOptions<Agents>["definitions"] = undefined,
+>(options: HerdOptions<Agents> & { definitions?: Files } = {}): Promise<Herd<AgentNames<Agents, Files>>> {
   return openHerd(options);
 }
+
+/** The names that can be assigned: what definition files define is not known before they are read. */
+type AgentNames<Agents, Files> = Files extends readonly unknown[] ? string : Extract<keyof Agents, string>;
 
 /** `createHerd` with what tests replace. */
 export async function openHerd(options: HerdOptions<object>, internals: Internals = {}): Promise<HerdInstance> {

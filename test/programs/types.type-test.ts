@@ -27,6 +27,11 @@ export async function misuse(question: Question, worker: Worker): Promise<void> 
   await worker.step("x", () => new Map());
   // @ts-expect-error an event that does not exist
   herd.on("questions", () => undefined);
+  // What definition files define is not known to the compiler.
+  const withFiles = await createHerd({ agents, definitions: ["~/.pi/agent/agents"] });
+  await withFiles.owner("me").assign({ agent: "reviewer", task: "x" });
+  // @ts-expect-error an assignment without a task, of whichever agent
+  await withFiles.owner("me").assign({ agent: "reviewer" });
   // @ts-expect-error an option that does not exist
   await createHerd({ agents, tickMS: 5 });
   // @ts-expect-error an agent without a function
