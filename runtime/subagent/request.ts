@@ -49,12 +49,18 @@ export function parse(request: unknown): { variant: Variant; fields: Fields } {
   const fields = object.data;
   const operation = typeof fields["action"] === "string" ? (fields["action"] as string) : "subagent";
   const unknown = Object.keys(fields).filter((field) => !FIELDS.includes(field));
-  if (unknown.length > 0) throw bad(operation, unknown, `Unknown fields: ${unknown.join(", ")}`);
+  if (unknown.length > 0) {
+    const next = `leave out ${unknown.join(", ")}; the fields are ${FIELDS.join(", ")}`;
+    throw bad(operation, unknown, `Unknown fields: ${unknown.join(", ")}`, next, "unknown_field");
+  }
   const blank = STRINGS.filter((field) => {
     const value = fields[field];
     return value !== undefined && (typeof value !== "string" || value.trim() === "");
   });
-  if (blank.length > 0) throw bad(operation, blank, `Must be non-blank strings: ${blank.join(", ")}`);
+  if (blank.length > 0) {
+    const next = `give ${blank.join(", ")} as text, or leave out what is not needed`;
+    throw bad(operation, blank, `Must be non-blank strings: ${blank.join(", ")}`, next);
+  }
   const { label, timeoutMs } = fields;
   if (label !== undefined && !LABEL_PATTERN.test(label as string)) {
     throw bad(operation, "label", `The label must match ${LABEL_PATTERN.source}`);
@@ -71,10 +77,13 @@ export function parse(request: unknown): { variant: Variant; fields: Fields } {
   const offending = given.filter((field) => !takes.includes(field));
   if (offending.length > 0) {
     const allowed = takes.length > 0 ? `allowed are ${takes.join(", ")}` : "no other field is allowed";
-    throw bad(operation, offending, `${nameOf(variant)} does not take ${offending.join(", ")}; ${allowed}`);
+    const message = `${nameOf(variant)} does not take ${offending.join(", ")}; ${allowed}`;
+    throw bad(operation, offending, message, `leave out ${offending.join(", ")}`);
   }
   const missing = needs.filter((field) => fields[field] === undefined);
-  if (missing.length > 0) throw bad(operation, missing, `${nameOf(variant)} needs ${missing.join(", ")}`);
+  if (missing.length > 0) {
+    throw bad(operation, missing, `${nameOf(variant)} needs ${missing.join(", ")}`, `give ${missing.join(", ")}`);
+  }
   checkShapes(fields, operation);
   return { variant, fields };
 }
@@ -114,7 +123,13 @@ function nameOf(variant: Variant): string {
     : variant;
 }
 
-function bad(operation: string, field: string | readonly string[], message: string): HerdError {
+function bad(
+  operation: string,
+  field: string | readonly string[],
+  message: string,
+  nextAction?: string,
+  reason = "invalid_field",
+): HerdError {
   const names = typeof field === "string" ? field : field.join(", ");
-  return invalidRequest(operation, "invalid_field", message, `correct ${names}`, { field: names });
+  return invalidRequest(operation, reason, message, nextAction ?? `correct ${names}`, { field: names });
 }

@@ -149,7 +149,11 @@ describe("an error as text", () => {
       ids: { label: "one", paneId: "p1", sessionId: "" },
       primary: { category: "pane_not_ready", message: "no shell", operation: "start" },
       cleanup: { category: "internal_failure", message: "pane refused\nto close", operation: "close" },
-      details: { stage: "agent_start", paneSnapshot: "…" },
+      details: {
+        stage: "agent_start",
+        classification: "empty",
+        paneSnapshot: "$ pi\n\u001b[31mnot found\u001b[0m\n\n",
+      },
       retryAfterMs: 250,
       rollbackOccurred: true,
       retryAttempted: true,
@@ -161,11 +165,15 @@ describe("an error as text", () => {
       "label: one",
       "paneId: p1",
       "stage: agent_start",
+      "start answered: empty",
       "primary cause: pane_not_ready in start: no shell",
       "cleanup cause: internal_failure in close: pane refused\\u000ato close",
       "rollback occurred: yes",
       "retry attempted: yes",
       "retry after ms: 250",
+      "diagnostic:",
+      "  $ pi",
+      "  not found",
       "Next: inspect cleanup_errors",
     ]);
   });

@@ -1,7 +1,7 @@
 import { bounded } from "../text/bounds.ts";
 import { fit, wrap } from "../text/columns.ts";
 import { isFields, jsonOf, nameOf, valueOf, type Fields } from "../text/facts.ts";
-import { visible } from "../text/safe.ts";
+import { printable, visible } from "../text/safe.ts";
 import { listLines } from "./list-text.ts";
 
 export interface ToolTextOptions {
@@ -52,7 +52,7 @@ function errorLines(error: unknown): string[] {
   const next = valueOf(nextAction);
   const what = next === undefined ? message : withoutNext(message, nextAction);
   const headline = [valueOf(category), valueOf(what)].filter((part) => part !== undefined).join(": ");
-  const { stage, parentLabel } = isFields(details) ? details : {};
+  const { stage, parentLabel, classification, paneSnapshot } = isFields(details) ? details : {};
   return [
     ...(headline === "" ? [] : [headline]),
     ...factLines({ operation, reason, rule, field }),
@@ -60,13 +60,27 @@ function errorLines(error: unknown): string[] {
     ...factLines({
       parent: parentLabel,
       stage,
+      "start answered": classification,
       "primary cause": causeOf(primary),
       "cleanup cause": causeOf(cleanup),
       "rollback occurred": error["rollbackOccurred"] === true ? "yes" : undefined,
       "retry attempted": error["retryAttempted"] === true ? "yes" : undefined,
       "retry after ms": error["retryAfterMs"],
     }),
+    ...snapshotLines(paneSnapshot),
     ...(next === undefined ? [] : [`Next: ${next}`]),
+  ];
+}
+
+/** What a start left on its screen, which has its own lines. */
+function snapshotLines(snapshot: unknown): string[] {
+  if (typeof snapshot !== "string" || snapshot.trim() === "") return [];
+  return [
+    "diagnostic:",
+    ...printable(snapshot)
+      .trimEnd()
+      .split("\n")
+      .map((line) => `  ${line}`),
   ];
 }
 
