@@ -74,14 +74,11 @@ function errorLines(error: unknown): string[] {
 
 /** What a start left on its screen, which has its own lines. */
 function snapshotLines(snapshot: unknown): string[] {
-  if (typeof snapshot !== "string" || snapshot.trim() === "") return [];
-  return [
-    "diagnostic:",
-    ...printable(snapshot)
-      .trimEnd()
-      .split("\n")
-      .map((line) => `  ${line}`),
-  ];
+  if (typeof snapshot !== "string") return [];
+  const lines = printable(snapshot)
+    .split("\n")
+    .filter((line) => line.trim() !== "");
+  return lines.length === 0 ? [] : ["diagnostic:", ...lines.map((line) => `  ${visible(line)}`)];
 }
 
 /** The message without the next action that `HerdError` puts at its end, and which has a line of its own. */
