@@ -2,7 +2,7 @@ import { steerRules, whyNot, type StatePath } from "./eligibility.ts";
 import { NO_CHILDREN, type Children, type WorkerContext } from "./vocabulary.ts";
 
 /** The public states. `unknown` is what the list shows when a record or an identity cannot be proved. */
-export type PublicState = "ready" | "working" | "blocked" | "settling" | "closing" | "unknown";
+export type PublicState = "ready" | "working" | "blocked" | "settling" | "closing" | "closed" | "unknown";
 
 type StateValue = string | { [key: string]: StateValue | undefined };
 

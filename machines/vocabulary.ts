@@ -187,7 +187,8 @@ export type WorkerEvent =
   | { type: "located"; place: Place }
   | { type: "identity.unproven"; diagnostic: string; speaksFor?: string }
   | { type: "identity.proven" }
-  | { type: "process.exited"; at: number }
+  /** `why` is what its backend says of a process that could not be started again. */
+  | { type: "process.exited"; at: number; why?: string }
   | { type: "turn.started"; at: number }
   | { type: "tool.called"; at: number }
   | { type: "turn.ended"; at: number }

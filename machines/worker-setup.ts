@@ -125,14 +125,17 @@ export const definition = setup({
         at,
       }),
     ),
-    tellLost: emit(({ context }, { at }: { at: number }) => ({
+    tellLost: emit(({ context }, { at, why }: { at: number; why?: string | undefined }) => ({
       type: "result.stored" as const,
       requestId: requestOf(context),
       outcome: {
         status: "failed" as const,
         error: {
           code: "worker_lost",
-          message: "Its process ended, was started again from its session, and ended again before a turn was over.",
+          message:
+            why === undefined
+              ? "Its process ended, was started again from its session, and ended again before a turn was over."
+              : `Its process ended and could not be started again from its session: ${why}`,
         },
       },
       at,

@@ -57,7 +57,7 @@ const exited = [
   {
     guard: "wasRestarted",
     target: "#worker.settling.undelivered",
-    actions: ["noteLoss", { type: "tellLost", params: ({ event }: { event: { at: number } }) => event }],
+    actions: ["noteLoss", { type: "tellLost", params: ({ event }: { event: { at: number; why?: string } }) => event }],
   },
   startAgain,
 ] as const;

@@ -142,7 +142,7 @@ export interface BackendHost {
     request: unknown,
     options: { batch: readonly string[]; requestId?: string },
   ): Promise<{ askId: string; assignmentRequestId: string }>;
-  /** The model called `subagent`: the seed's JSON in and out, nothing thrown. */
+  /** The model called `subagent`: snake_case JSON in and out, nothing thrown. */
   subagent(runId: string, request: unknown): Promise<object>;
 }
 

@@ -36,15 +36,15 @@ export class HerdError extends Error {
   override readonly name = "HerdError";
   readonly category: ErrorCategory;
   readonly reason: string;
-  readonly operation: string | undefined;
-  readonly rule: string | undefined;
-  readonly field: string | undefined;
-  readonly ids: Record<string, string> | undefined;
+  declare readonly operation?: string;
+  declare readonly rule?: string;
+  declare readonly field?: string;
+  declare readonly ids?: Record<string, string>;
   readonly nextAction: string;
-  readonly primary: HerdErrorOptions["primary"];
-  readonly cleanup: HerdErrorOptions["cleanup"];
-  readonly details: Record<string, unknown> | undefined;
-  readonly retryAfterMs: number | undefined;
+  declare readonly primary?: NonNullable<HerdErrorOptions["primary"]>;
+  declare readonly cleanup?: NonNullable<HerdErrorOptions["cleanup"]>;
+  declare readonly details?: Record<string, unknown>;
+  declare readonly retryAfterMs?: number;
   readonly rollbackOccurred: boolean;
   readonly retryAttempted: boolean;
 
@@ -55,17 +55,12 @@ export class HerdError extends Error {
     );
     this.category = options.category;
     this.reason = options.reason;
-    this.operation = options.operation;
-    this.rule = options.rule;
-    this.field = options.field;
-    this.ids = options.ids;
     this.nextAction = options.nextAction;
-    this.primary = options.primary;
-    this.cleanup = options.cleanup;
-    this.details = options.details;
-    this.retryAfterMs = options.retryAfterMs;
     this.rollbackOccurred = options.rollbackOccurred ?? false;
     this.retryAttempted = options.retryAttempted ?? false;
+    const { operation, rule, field, ids, primary, cleanup, details, retryAfterMs } = options;
+    // What is not set is absent, also where the error is printed.
+    Object.assign(this, withoutUndefined({ operation, rule, field, ids, primary, cleanup, details, retryAfterMs }));
   }
 
   /** An error that was stored as JSON, as it was. */
@@ -77,7 +72,7 @@ export class HerdError extends Error {
     return error;
   }
 
-  /** The seed's structured form: unset optional fields are absent. */
+  /** The structured form of the tools: unset optional fields are absent. */
   toJSON(): Record<string, unknown> {
     return withoutUndefined({
       category: this.category,
@@ -131,4 +126,11 @@ export function messageOf(cause: unknown): string {
 /** Drops keys whose value is undefined, so that they are absent in JSON and in objects alike. */
 export function withoutUndefined<T extends object>(value: T): T {
   return Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined)) as T;
+}
+
+/** The same with what it was caused by, as far as that says more. */
+export function messageWithCause(error: unknown): string {
+  const message = messageOf(error);
+  const cause = error instanceof Error && error.cause !== undefined ? messageOf(error.cause) : "";
+  return cause === "" || message.includes(cause) ? message : `${message}: ${cause}`;
 }

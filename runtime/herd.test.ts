@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import type { AgentDefinition } from "./functions/agent.ts";
+import { checkNode } from "./herd.ts";
 import { createHerd, HerdError, type Herd } from "./index.ts";
 import { createTestHerd } from "./testing/index.ts";
 
@@ -40,6 +41,14 @@ const refusalOf = (work: Promise<unknown>) =>
   );
 
 describe("createHerd", () => {
+  test.each(["20.20.2", "22.18.9"])("under Node.js %s says what it needs", (version) => {
+    expect(() => checkNode(version)).toThrow(/needs Node\.js 22\.19 or newer, this is .*Next: run it with a newer/);
+  });
+
+  test.each(["22.19.0", "24.0.0"])("under Node.js %s has what it needs", (version) => {
+    expect(() => checkNode(version)).not.toThrow();
+  });
+
   test("on a folder keeps an open question over close and reopening, and ends with one result", async () => {
     const directory = await folder();
     const first = await open(directory);

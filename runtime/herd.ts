@@ -6,7 +6,7 @@ import type { BackendFactory } from "./backend.ts";
 import type { Assignment } from "./deliveries/assignment.ts";
 import type { Receiver } from "./deliveries/desk.ts";
 import type { Clock } from "./engine.ts";
-import { HerdError, messageOf } from "./errors.ts";
+import { HerdError, invalidRequest, messageOf } from "./errors.ts";
 import { HerdEngine } from "./herd-engine.ts";
 import type { HerdEventName, HerdEvents } from "./events.ts";
 import type { AgentDefinition } from "./functions/agent.ts";
@@ -27,7 +27,7 @@ import { Ticker } from "./tick.ts";
 
 /** Whoever assigns and answers. The id is the whole identity: the same id after a restart is the same owner. */
 export interface Owner<Agent extends string> {
-  /** The model-facing `subagent` tool: the seed's JSON in and out, public errors never thrown. */
+  /** The model-facing `subagent` tool: snake_case JSON in and out, public errors never thrown. */
   subagent(request: unknown): Promise<any>;
   /**
    * Assigns a task to a fresh worker; resolves when it is accepted on disk.
@@ -93,6 +93,9 @@ export interface Internals {
   backendOf?(agent: string): string | undefined;
 }
 
+/** The same as `engines` in package.json says. */
+const OLDEST_NODE = { major: 22, minor: 19 };
+
 const systemClock: Clock = {
   now: () => Date.now(),
   pause: (ms, signal) => pause(ms, undefined, signal && { signal }).catch(() => undefined),
@@ -114,6 +117,7 @@ type AgentNames<Agents, Files> = Files extends readonly unknown[] ? string : Ext
 
 /** `createHerd` with what tests replace. */
 export async function openHerd(options: HerdOptions<object>, internals: Internals = {}): Promise<HerdInstance> {
+  checkNode(process.versions.node);
   const resolved = resolveOptions(options);
   const store = resolved.store ?? levelStore(resolved.directory, { create: !resolved.passive });
   const engine = new HerdEngine({
@@ -304,6 +308,19 @@ export class HerdInstance implements Herd {
       operation,
     });
   }
+}
+
+/** @throws HerdError `node_too_old`: what is missing in it would fail later, and look like something else. */
+export function checkNode(version: string): void {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  if (major > OLDEST_NODE.major || (major === OLDEST_NODE.major && minor >= OLDEST_NODE.minor)) return;
+  const { major: needs, minor: least } = OLDEST_NODE;
+  throw invalidRequest(
+    "createHerd",
+    "node_too_old",
+    `pi-herd needs Node.js ${needs}.${least} or newer, this is ${version}`,
+    "run it with a newer Node.js",
+  );
 }
 
 function herdClosed(status: HerdStatus, operation: string): HerdError {

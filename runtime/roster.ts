@@ -99,16 +99,18 @@ export class RosterNow {
    * Looks whether an agent can be launched: it is enabled, and so is every agent that it may start.
    * @throws HerdError `disabled_agent` with the reason where a file is at fault, or `disabled_subagent`.
    */
-  checkLaunchable({ name, enabled, subagents }: Agent): void {
+  checkLaunchable({ name, enabled, subagents, definition }: Agent): void {
     if (!enabled) {
-      const why = this.#files.findings.find((finding) => finding.name === name && finding.effect === "disabled");
+      const why = this.#files.findings.filter((finding) => finding.name === name && finding.effect === "disabled");
       throw invalidRequest(
         "assign",
         "disabled_agent",
-        `The agent "${name}" is disabled${why ? `: ${why.message}` : ""}`,
-        why
-          ? `correct ${why.file}, or assign another enabled definition`
-          : "enable it with /subagents overrides, or assign another enabled definition",
+        why.length > 0 ? why.map(({ message }) => message).join("; ") : `The agent "${name}" is disabled`,
+        why[0]
+          ? `correct ${why[0].file}, or assign another enabled definition`
+          : definition
+            ? "enable it with /subagents overrides, or assign another enabled definition"
+            : "enable it in createHerd({ agents }) (a definition file with /subagents overrides), or assign another enabled definition",
         { field: "agent" },
       );
     }

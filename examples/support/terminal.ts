@@ -16,7 +16,11 @@ export async function runInTerminal(name: string, agents: { writer: AgentDefinit
   for await (const event of run) {
     if (event.type === "question")
       await event.question.reply(await terminal.question(`${event.question.question}\n> `));
-    else console.log(event.result.error?.message ?? event.result.text);
+    else if (event.result.status === "completed") console.log(event.result.text);
+    else {
+      console.error(event.result.error?.message);
+      process.exitCode = 1;
+    }
   }
   terminal.close();
   await herd.close();

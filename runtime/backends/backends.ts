@@ -238,15 +238,16 @@ export class Backends implements BackendHost, ProcessExecutor {
   }
 
   /** A process that nobody told to stop is gone. Without a proof of its own a launch just failed. */
-  exited(step: Step, { state, context }: WorkerView): boolean {
+  exited(step: Step, { state, context }: WorkerView, why?: string): boolean {
     const { runId } = context;
     if (state === "settling.launching") {
       const failure = { stage: "agent_start" as const, message: "its process ended before it took the task" };
       step.after(() => this.#engine.kernel.inBackground(this.launches.fail(step.tree.id, runId, failure)));
       return true;
     }
-    if (!step.can(runId, { type: "process.exited", at: step.now })) return false;
-    step.send(runId, { type: "process.exited", at: step.now });
+    const exited = { type: "process.exited" as const, at: step.now, ...(why !== undefined && { why }) };
+    if (!step.can(runId, exited)) return false;
+    step.send(runId, exited);
     this.presence.trust(runId);
     this.#watch(step, runId);
     return true;
@@ -308,7 +309,7 @@ export class Backends implements BackendHost, ProcessExecutor {
       treeId,
       (step) => {
         const again = step.worker(runId);
-        return again?.context.restarted === true && this.exited(step, again);
+        return again?.context.restarted === true && this.exited(step, again, event.message ?? `${event.stage} failed`);
       },
       { operation: event.type },
     );

@@ -91,7 +91,9 @@ describe("a field", () => {
     const [finding, ...more] = parsed.findings;
     expect(more).toEqual([]);
     expect(finding).toMatchObject({ file, name: "scout", field, effect: "disabled" });
-    expect(finding?.message).toBe(`"scout" is disabled: ${file}: ${field} must be ${finding?.rule}`);
+    const [, value = ""] = /^.* must be .*, and is (.+)$/s.exec(finding?.message ?? "") ?? [];
+    expect(finding?.message).toBe(`"scout" is disabled: ${file}: ${field} must be ${finding?.rule}, and is ${value}`);
+    expect(() => JSON.parse(value)).not.toThrow();
   });
 
   test("that is not known is ignored and reported", () => {

@@ -37,6 +37,9 @@ export function parseDefinition(file: string, content: Uint8Array): DefinitionFi
   return readFile(file, yaml.values, text.slice(frontmatter.body));
 }
 
+/** Characters of a wrong value that a message shows. */
+const VALUE_SHOWN = 60;
+
 /** A file that says nothing that can be used; its file name tells which definition it was meant for. */
 export function brokenFile(file: string, rule: string, problem: string): DefinitionFile {
   const name = nameOf(file);
@@ -53,10 +56,10 @@ export function brokenFile(file: string, rule: string, problem: string): Definit
 
 function readFile(file: string, values: ReadonlyMap<unknown, unknown>, body: string): DefinitionFile {
   let given: Fields = {};
-  const bad: { field: string; rule: string }[] = [];
+  const bad: { field: string; rule: string; value: string }[] = [];
   for (const field of FIELD_NAMES) {
     const read = readField(field, values.get(field));
-    if ("rule" in read) bad.push({ field, rule: read.rule });
+    if ("rule" in read) bad.push({ field, rule: read.rule, value: gistOf(values.get(field)) });
     else given = { ...given, ...read };
   }
   const { name = nameOf(file), ...fields } = given;
@@ -68,8 +71,8 @@ function readFile(file: string, values: ReadonlyMap<unknown, unknown>, body: str
     effect,
     message,
   });
-  const findings = bad.map(({ field, rule }) =>
-    about(field, rule, "disabled", `"${name}" is disabled: ${file}: ${field} must be ${rule}`),
+  const findings = bad.map(({ field, rule, value }) =>
+    about(field, rule, "disabled", `"${name}" is disabled: ${file}: ${field} must be ${rule}, and is ${value}`),
   );
   const known = new Set<unknown>(FIELD_NAMES);
   for (const key of values.keys()) {
@@ -84,6 +87,12 @@ function readFile(file: string, values: ReadonlyMap<unknown, unknown>, body: str
     findings.push(about("excludeTools", rule, "ignored", `${file}: ask_owner in excludeTools has no effect: ${rule}`));
   }
   return { file, name, fields, body, broken: bad.length > 0, findings };
+}
+
+/** A value as a message shows it. */
+function gistOf(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > VALUE_SHOWN ? `${text.slice(0, VALUE_SHOWN).toWellFormed()}…` : text;
 }
 
 /** The name a file has when it says none. */

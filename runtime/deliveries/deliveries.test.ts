@@ -158,7 +158,7 @@ describe("a result", () => {
     expect(t.owner.results).toEqual([]);
   });
 
-  test("carries the metadata it was assigned with, and the seed's details", async () => {
+  test("carries the metadata it was assigned with, and the details of its completion", async () => {
     const t = await createTestHerd({ agents });
     const run = await t.owner.assign({ agent: "does", task: "A", metadata: { ticket: 7 } });
     const result = await t.result();

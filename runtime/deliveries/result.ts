@@ -29,7 +29,7 @@ export interface Result {
   elapsedMs: number;
   usage?: Usage;
   error?: { code: string; message: string };
-  /** The seed's completion details. */
+  /** The details of the completion. */
   readonly details: Record<string, Json>;
   /** What a model reads: a compact header, then the text within 2,000 lines and 50 KB, without control characters. */
   readonly envelope: string;

@@ -325,7 +325,7 @@ describe("delegation", () => {
     expect(text).toBe("invalid_request assign cwd");
   });
 
-  test("through the subagent tool speaks the seed's JSON and starts one child over a crash", async () => {
+  test("through the subagent tool speaks the tool's JSON and starts one child over a crash", async () => {
     const t = await createTestHerd({
       agents: {
         asks,

@@ -2,7 +2,7 @@ import type { Json, Outcome, Usage } from "../../machines/vocabulary.ts";
 import { boundedOutcome } from "../deliveries/outcome.ts";
 import { recordUnpersisted } from "../deliveries/unpersisted.ts";
 import type { Engine } from "../engine.ts";
-import { HerdError, messageOf } from "../errors.ts";
+import { HerdError, messageOf, messageWithCause } from "../errors.ts";
 import type { OrderRecord } from "../kernel/records.ts";
 import { asksOf, keys, prefixed } from "../store/keys.ts";
 import type { Execution } from "./execution.ts";
@@ -29,7 +29,7 @@ export function outcomeOf(value: unknown, usage: Usage | undefined): Outcome {
 }
 
 export function failed(code: string, error: unknown, usage: Usage | undefined): Outcome {
-  return { status: "failed", error: { code, message: messageOf(error) || code }, ...(usage && { usage }) };
+  return { status: "failed", error: { code, message: messageWithCause(error) || code }, ...(usage && { usage }) };
 }
 
 /**

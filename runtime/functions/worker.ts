@@ -61,11 +61,11 @@ export interface Worker {
   /** Progress for whoever watches: coalesced and not durable. Usage adds up into the result. */
   report(note: string, usage?: Usage): void;
   /**
-   * The model-facing `ask_owner`: the seed's JSON. `batch` names all tool calls of the turn.
+   * The model-facing `ask_owner`: snake_case JSON. `batch` names all tool calls of the turn.
    * @throws StopReason alone, while the herd closes: the question, and the run, go on at the next start.
    */
   askOwnerTool(input: unknown, options: { batch: string[] }): Promise<AskOwnerAnswer | ToolRefusal>;
-  /** The model-facing `subagent` for a worker that may delegate: the seed's JSON, nothing thrown. */
+  /** The model-facing `subagent` for a worker that may delegate: snake_case JSON, nothing thrown. */
   subagent(input: unknown): Promise<any>;
   /** The handle of a worker of its own by the `request_id` that `subagent` gave, to await its result. */
   assignment(requestId: string, options?: { onQuestion?: (question: Question) => unknown }): Promise<Assignment>;

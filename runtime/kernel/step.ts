@@ -141,6 +141,7 @@ export class Step {
     const resting = this.tree.resting.get(runId);
     if (resting === undefined) return;
     this.#sent = true;
+    this.#noteChange({ value: "closed", context: resting.context }, JSON.stringify({ settling: "undelivered" }));
     this.tree.resting.delete(runId);
     this.del(keys.actor(this.tree.id, resting.path));
     if (resting.path.includes("/")) this.#touched.add(resting.path);
@@ -165,6 +166,7 @@ export class Step {
       const snapshot = actor?.getSnapshot();
       const key = keys.actor(this.tree.id, path);
       if (snapshot === undefined || snapshot.status !== "active") {
+        this.#noteEnd(path, snapshot);
         this.tree.remove(path);
         if (this.tree.written.delete(path) && !this.tree.resting.has(runIdOf(path))) this.del(key);
         continue;
@@ -176,6 +178,13 @@ export class Step {
       this.tree.written.set(path, { value, context: snapshot.context });
       this.put(key, rowOf(actor as AnyActorRef));
     }
+  }
+
+  /** A worker that is gone: the last change of its state. */
+  #noteEnd(path: string, snapshot: { value: unknown; context: WorkerContext } | undefined): void {
+    const before = this.tree.written.get(path)?.value;
+    if (path === "" || before === undefined || snapshot === undefined || this.tree.resting.has(runIdOf(path))) return;
+    this.#noteChange({ value: "closed", context: snapshot.context }, before);
   }
 
   #noteChange(snapshot: { value: unknown; context: WorkerContext }, before: string | undefined): void {

@@ -13,6 +13,10 @@ export function listLines(answer: Fields): string[] {
   const definitions = listOf(answer["agent_definitions"]).filter(isFields);
   if (definitions.length > 0) lines.push("", `Agent definitions (${definitions.length})`);
   for (const definition of definitions) lines.push(...definitionLines(definition));
+  const findings = listOf(answer["definition_findings"]).filter(isFields);
+  if (findings.length > 0) lines.push("", `Findings about definitions (${findings.length})`);
+  for (const { effect, message } of findings)
+    lines.push(`- ${nameOf(effect)}: ${gistOf(message) ?? "no more is said"}`);
   const failures = isFields(answer["cleanup_errors"]) ? Object.entries(answer["cleanup_errors"]) : [];
   if (failures.length > 0) lines.push("", `Cleanup errors (${failures.length})`);
   for (const [label, error] of failures) lines.push(`- ${nameOf(label)}: ${problemOf(error) ?? "unknown"}`);

@@ -149,7 +149,7 @@ describe.each(modes)("$name", ({ options: mode }) => {
       await t.owner.assign({ agent: "does", task: "x", label: "w" });
     });
 
-    test("through the tool speaks the seed's JSON", async () => {
+    test("through the tool speaks the tool's JSON", async () => {
       const t = await createTestHerd({ agents });
       const first = await t.owner.subagent({
         action: "assign",

@@ -1,7 +1,7 @@
 import { withoutUndefined } from "../errors.ts";
 import type { WorkerRow } from "./shapes.ts";
 
-/** A worker row in the seed's spelling. Its parent is named only where that is listed too. */
+/** A worker row in the tool's spelling. Its parent is named only where that is listed too. */
 export function seedRow(row: WorkerRow, listed: ReadonlySet<string>): object {
   if (row.unreadable) return { state: row.state, managed: true, diagnostic: row.diagnostic };
   return withoutUndefined({

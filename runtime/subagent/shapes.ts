@@ -102,7 +102,7 @@ export interface AskOwnerAnswer {
   answer: string;
 }
 
-/** A public failure as the seed spells it: structured, not thrown. */
+/** A public failure as the tools spell it: structured, not thrown. */
 export interface ToolRefusal {
   ok: false;
   error: { category: string; message: string; [key: string]: unknown };

@@ -134,7 +134,7 @@ describe.each(modes)("$name", ({ options: mode }) => {
       expect((await t.result()).text).toBe("played hurry");
     });
 
-    test("through the tool speaks the seed's JSON", async () => {
+    test("through the tool speaks the tool's JSON", async () => {
       const it = reader();
       const t = await createTestHerd({ agents: { it: it.agent } });
       const run = await t.owner.assign({ agent: "it", task: "go" });

@@ -12,7 +12,7 @@ async function rowsOf(t: TestHerd): Promise<string> {
 }
 
 describe("the subagent tool", () => {
-  test("lists, assigns, replies and closes in the seed's JSON", async () => {
+  test("lists, assigns, replies and closes in the tool's JSON", async () => {
     const t = await createTestHerd({ agents });
     expect(await t.owner.subagent({ action: "list" })).toEqual({
       ok: true,

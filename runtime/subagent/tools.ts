@@ -73,7 +73,7 @@ export const tools = {
 } satisfies Record<string, ToolDefinition>;
 
 /**
- * The `subagent` tool: the seed's JSON in, the seed's JSON out. Public errors are answers, never thrown.
+ * The `subagent` tool: snake_case JSON in and out. Public errors are answers, never thrown.
  * @param id the caller's id of this call, so that a reply made again is the same reply.
  */
 export async function subagent(engine: Engine, by: Controller, request: unknown, id?: string): Promise<object> {
