@@ -59,6 +59,7 @@ export class HerdEngine implements Engine, HandleSource {
   closed: HerdError | undefined;
   readonly closings = new Set<string>();
   readonly #gone = new Map<string, (() => void)[]>();
+  readonly #leaving = new Set<(error: HerdError) => void>();
   readonly #quiet = new Set<() => void>();
   #numbers = 0;
 
@@ -281,6 +282,25 @@ export class HerdEngine implements Engine, HandleSource {
     });
   }
 
+  async whileOpen<T>(work: Promise<T>): Promise<T> {
+    const { promise: over, reject } = Promise.withResolvers<never>();
+    if (this.closed) reject(this.closed);
+    this.#leaving.add(reject);
+    try {
+      return await Promise.race([work, over]);
+    } finally {
+      this.#leaving.delete(reject);
+    }
+  }
+
+  /** Nothing is taken any more: who waits for what may never come now hears that. */
+  leave(error: HerdError): void {
+    this.closed ??= error;
+    this.backends.launches.abandon(error);
+    for (const reject of this.#leaving) reject(error);
+    this.deliveries.wakeAll();
+  }
+
   /** Something may have come to rest: whoever waits for that looks again. */
   quieter(): void {
     for (const look of this.#quiet) look();
@@ -366,8 +386,7 @@ export class HerdEngine implements Engine, HandleSource {
 
   #fenced(error: HerdError): void {
     this.functions.stopAll("fenced", error.message);
-    this.backends.launches.abandon(error);
-    this.deliveries.wakeAll();
+    this.leave(error);
   }
 }
 

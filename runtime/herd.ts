@@ -266,10 +266,8 @@ export class HerdInstance implements Herd {
     this.#status = "closing";
     clearInterval(this.#timer);
     const { deliveries, functions, backends, kernel, sessions } = this.engine;
-    this.engine.closed = herdClosed("closing", "wait");
-    deliveries.wakeAll();
+    this.engine.leave(herdClosed("closing", "wait"));
     deliveries.close();
-    backends.launches.abandon(this.engine.closed);
     await functions.close(graceMs);
     await backends.close(graceMs);
     if (!kernel.fence) {

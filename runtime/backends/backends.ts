@@ -169,13 +169,13 @@ export class Backends implements BackendHost, ProcessExecutor {
   async report(runId: string, event: BackendEvent, requestId?: string): Promise<boolean> {
     const treeId = this.#treeOf(runId, requestId);
     if (treeId === undefined || this.#engine.kernel.ended) return false;
-    if (event.type === "start.failed") return this.#startFailed(treeId, runId, event);
     try {
+      if (event.type === "start.failed") return await this.#startFailed(treeId, runId, event);
       return await this.#engine.kernel.run(treeId, (step) => this.#take(step, runId, event, requestId), {
         operation: event.type,
       });
     } catch (error) {
-      if (this.#engine.kernel.ended) return false;
+      if (this.#engine.kernel.ended || error === this.#engine.closed) return false;
       if (event.type !== "settled" || !(error instanceof HerdError) || error.reason !== "undone") throw error;
       await recordUnpersisted(this.#engine, { treeId, runId, outcome: event.outcome, cause: error });
       return false;

@@ -147,6 +147,13 @@ export function workerFace(execution: Execution): Worker {
     execution.journal.set(key, entry);
   }
 
+  /** A refusal because the herd closes is no answer: the call is made again at the next start. */
+  async function told<T extends object>(fn: () => Promise<T>): Promise<T> {
+    const answer = await fn();
+    if (isRefusal(answer)) await execution.live();
+    return answer;
+  }
+
   /**
    * What a model was refused stands in the journal like what it was given: a re-run would else show it another
    * conversation.
@@ -158,7 +165,7 @@ export function workerFace(execution: Execution): Worker {
     const refusedKey = `${key}~refused`;
     const before = execution.journal.get(refusedKey) as StepEntry | undefined;
     if (before) return before.value as unknown as ToolRefusal;
-    const answer = await fn();
+    const answer = await told(fn);
     if (isRefusal(answer)) await record(refusedKey, { kind: "step", value: answer as unknown as Json });
     return answer;
   }
@@ -249,7 +256,7 @@ export function workerFace(execution: Execution): Worker {
         if (action !== "assign" || typeof task !== "string") {
           const name = `subagent:${String(action)}:${String(given["label"])}`;
           const call = async (key: string) =>
-            (await subagent(engine, controller(), input, idFrom(`${request.requestId}/${key}`))) as Json;
+            (await told(() => subagent(engine, controller(), input, idFrom(`${request.requestId}/${key}`)))) as Json;
           return await journalled(name, call, {});
         }
         const wanted = assignOf(given as { task: string }, undefined);

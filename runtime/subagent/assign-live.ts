@@ -53,6 +53,7 @@ function attempt(
   evidence: Evidence[],
 ): RequestRecord | { refusal: HerdError; news: (() => Promise<void>) | undefined } {
   const { label, task, metadata, deadlineMs } = fields;
+  if (engine.closed) throw engine.closed;
   const { idKey, hash } = callerIdOf(by, fields.id, [label, task, fields.files ?? []]);
   const used = idKey === undefined ? undefined : step.read<CallerIdRecord>(idKey);
   const before = used && repeated(engine, used, hash, fields.id as string);

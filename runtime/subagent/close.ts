@@ -37,12 +37,12 @@ export async function close(engine: Engine, command: CloseCommand): Promise<Clos
   });
   if (order.length > 0) {
     try {
-      for (const path of order) await closeProven(engine, command, path, runId);
+      for (const path of order) await engine.whileOpen(closeProven(engine, command, path, runId));
     } finally {
       engine.closings.delete(runId);
     }
   }
-  await engine.gone(treeId, runId);
+  await engine.whileOpen(engine.gone(treeId, runId));
   const cleanupError = engine.backends.stops.errorOf(runId);
   return { label, ...(cleanupError !== undefined && { cleanupError }) };
 }

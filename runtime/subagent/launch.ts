@@ -55,6 +55,7 @@ type Begun = RequestRecord | { answer(signal: AbortSignal | undefined): Promise<
 
 function begin(engine: Engine, step: Step, by: Controller, plan: Plan): Begun {
   const { agent, backend, id, saved, metadata, deadlineMs } = plan;
+  if (engine.closed) throw engine.closed;
   const { idKey, hash } = callerIdOf(by, id, plan.identity);
   const known = knownCall(engine, step, by, idKey, hash, id);
   if (known) return known;
