@@ -70,21 +70,33 @@ export async function reply(engine: Engine, command: ReplyCommand): Promise<Repl
   const treeId = request?.tree ?? command.treeId;
   if (treeId === undefined) throw notFound(operation, command.askId ?? command.label ?? "");
   const reading = { cwd, text: message, operation };
+  const hash = hashed(JSON.stringify([message, files]));
+  const idKey = id === undefined ? undefined : keys.callerId(owner, `reply:${id}`);
+  /** The reply that was accepted under this id. A label means what it meant then, not what the worker asks by now. */
+  const before = (step: Step): ReplyReceipt | undefined => {
+    const used = idKey === undefined ? undefined : step.read<CallerIdRecord>(idKey);
+    if (used === undefined) return undefined;
+    if (used.hash !== hash || !isTarget(engine, used, command)) throw idReused(operation, id as string);
+    const ask = step.read<AskRecord>(keys.ask(used.askId ?? ""));
+    if (ask === undefined || ask.owner !== owner) throw notFound(operation, used.askId ?? "");
+    return receiptOf(engine, ask);
+  };
+  if (idKey !== undefined && files.length > 0) {
+    // Its files may be gone by now.
+    const receipt = await engine.kernel.run(treeId, before, { operation });
+    if (receipt) return receipt;
+  }
   const evidence = files.length === 0 ? noEvidence(reading) : await readEvidence(files, reading);
   return engine.kernel.run(
     treeId,
     (step) => {
-      const hash = hashed(JSON.stringify([message, files]));
-      const idKey = id === undefined ? undefined : keys.callerId(owner, `reply:${id}`);
-      const used = idKey === undefined ? undefined : step.read<CallerIdRecord>(idKey);
-      if (used && (used.hash !== hash || !isTarget(engine, used, command))) throw idReused(operation, id as string);
-      // A label means what it meant when this reply was accepted, not what the worker asks by now.
-      const askId = used?.askId ?? command.askId ?? openAskOf(engine, step, command);
+      const accepted = before(step);
+      if (accepted) return accepted;
+      const askId = command.askId ?? openAskOf(engine, step, command);
       const ask = step.read<AskRecord>(keys.ask(askId));
       if (ask === undefined || ask.owner !== owner) throw notFound(operation, askId);
       const { requestId, runId } = ask;
       const receipt = receiptOf(engine, ask);
-      if (used) return receipt;
       if (ask.answer) throw alreadyAnswered(operation, ask);
       if (ask.abandoned) throw abandoned(operation, ask);
       const worker = step.worker(runId);

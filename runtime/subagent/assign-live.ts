@@ -11,6 +11,7 @@ import type { Step } from "../kernel/step.ts";
 import { parseRequest } from "../request.ts";
 import { keys } from "../store/keys.ts";
 import { callerIdOf, checkMetadata, Common, repeated, type Controller } from "./acceptance.ts";
+import { unlessKnown } from "./launch.ts";
 import { findWorker, type Target } from "./target.ts";
 
 const Fields = z.strictObject({
@@ -19,15 +20,27 @@ const Fields = z.strictObject({
   ...Common,
 });
 
-type Live = z.infer<typeof Fields>;
+type Live = z.infer<typeof Fields> & { identity: readonly unknown[] };
 
 /**
  * Assigns the next task to a live reusable worker, which keeps its session, its label and its launch configuration.
+ * @param identity what tells a repetition under the id from another request, when it is not the label that does.
  * @throws HerdError `worker_busy` with the worker's state, unless `wait` lets the call wait until it is ready.
  */
-export async function assignLive(engine: Engine, by: Controller, request: unknown): Promise<RequestRecord> {
+export async function assignLive(
+  engine: Engine,
+  by: Controller,
+  request: unknown,
+  identity?: readonly unknown[],
+): Promise<RequestRecord> {
   const fields = parseRequest("assign", Fields, request);
   checkMetadata(fields.metadata);
+  const { label, task, files = [], id, signal } = fields;
+  const live = { ...fields, identity: identity ?? [label, task, files] };
+  return unlessKnown(engine, by, { id, identity: live.identity, signal }, () => accept(engine, by, live));
+}
+
+async function accept(engine: Engine, by: Controller, fields: Live): Promise<RequestRecord> {
   const { task, files = [], wait = false, signal } = fields;
   const reading = { cwd: by.cwd, text: task, operation: "assign" };
   const evidence = files.length === 0 ? noEvidence(reading) : await readEvidence(files, reading);
@@ -54,7 +67,7 @@ function attempt(
 ): RequestRecord | { refusal: HerdError; news: (() => Promise<void>) | undefined } {
   const { label, task, metadata, deadlineMs } = fields;
   if (engine.closed) throw engine.closed;
-  const { idKey, hash } = callerIdOf(by, fields.id, [label, task, fields.files ?? []]);
+  const { idKey, hash } = callerIdOf(by, fields.id, fields.identity);
   const used = idKey === undefined ? undefined : step.read<CallerIdRecord>(idKey);
   const before = used && repeated(engine, used, hash, fields.id as string);
   if (before && "requestId" in before) return before;

@@ -12,7 +12,7 @@ import { findSession, linesOf, type Library, type SavedSession } from "../sessio
 import { frozenPolicy, type Agent } from "../roster.ts";
 import { checkMetadata, Common, nonBlank, type Controller } from "./acceptance.ts";
 import { assignLive } from "./assign-live.ts";
-import { launch, type Plan } from "./launch.ts";
+import { launch, unlessKnown, type Plan } from "./launch.ts";
 import { reuse } from "./representation.ts";
 
 /** Bytes of JSON that a function's run may begin with. */
@@ -63,7 +63,18 @@ export function assign(engine: Engine, by: Controller, request: unknown): Promis
 async function assignFresh(engine: Engine, by: Controller, request: unknown): Promise<RequestRecord> {
   const fields = parseRequest("assign", Fresh, request);
   checkMetadata(fields.metadata);
-  const { agent: name, task, files = [], fork } = fields;
+  const { agent, task, files = [], fork, id, signal } = fields;
+  const identity = [agent, task, files, ...(fork === undefined ? [] : [fork])];
+  return unlessKnown(engine, by, { id, identity, signal }, () => startFresh(engine, by, fields, identity));
+}
+
+async function startFresh(
+  engine: Engine,
+  by: Controller,
+  fields: z.infer<typeof Fresh>,
+  identity: readonly unknown[],
+): Promise<RequestRecord> {
+  const { agent: name, fork } = fields;
   const current = engine.roster.current();
   const roster = current instanceof Promise ? await current : current;
   const agent = roster.known(name);
@@ -75,7 +86,7 @@ async function assignFresh(engine: Engine, by: Controller, request: unknown): Pr
   roster.checkLaunchable(agent);
   return launchAs(engine, by, fields, agent, {
     cwd: fields.cwd === undefined ? by.cwd : resolve(by.cwd, fields.cwd),
-    identity: [name, task, files, ...(fork === undefined ? [] : [fork])],
+    identity,
     ...(saved && { saved }),
   });
 }
@@ -84,23 +95,40 @@ async function assignFresh(engine: Engine, by: Controller, request: unknown): Pr
 async function assignHistorical(engine: Engine, by: Controller, request: unknown): Promise<RequestRecord> {
   const fields = parseRequest("assign", Historical, request);
   checkMetadata(fields.metadata);
-  const { session: reference, task, files = [] } = fields;
+  const { session: reference, task, files = [], id, signal } = fields;
   const session = await findSession(libraryOf(engine), reference, { cwd: by.cwd, field: "session" });
+  const identity = [session.id, task, files];
+  return unlessKnown(engine, by, { id, identity, signal }, () => goOn(engine, by, fields, session, identity));
+}
+
+async function goOn(
+  engine: Engine,
+  by: Controller,
+  fields: z.infer<typeof Historical>,
+  session: SavedSession,
+  identity: readonly unknown[],
+): Promise<RequestRecord> {
   if (session.agent === undefined) {
-    throw invalidRequest("assign", "bad_session", `The session "${reference}" was not made by a worker`, "use fork", {
-      field: "session",
-    });
+    throw invalidRequest(
+      "assign",
+      "bad_session",
+      `The session "${fields.session}" was not made by a worker`,
+      "use fork",
+      {
+        field: "session",
+      },
+    );
   }
   await checkSaved(by, session, fields.cwd);
   const live = await reuse(engine, by, session, fields);
-  if (live) return assignLive(engine, by, live);
+  if (live) return assignLive(engine, by, live, identity);
   const roster = await engine.roster.current();
   const agent = roster.known(session.agent);
   checkAllowed(by, agent.name);
   roster.checkLaunchable(agent);
   return launchAs(engine, by, fields, agent, {
     cwd: session.cwd,
-    identity: [session.id, task, files],
+    identity,
     saved: await savedOf(engine, session, "continues", agent),
   });
 }
