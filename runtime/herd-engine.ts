@@ -9,7 +9,7 @@ import { delegationOf } from "./deliveries/delegation.ts";
 import { Deliveries } from "./deliveries/deliveries.ts";
 import type { AssignmentStatus } from "./deliveries/assignment.ts";
 import { Handle, type HandleSource } from "./deliveries/handle.ts";
-import { acknowledge, recordClosed, recordResult } from "./deliveries/record.ts";
+import { acknowledge, forgetUnread, recordClosed, recordResult } from "./deliveries/record.ts";
 import { resultOf, type Result } from "./deliveries/result.ts";
 import { ResultFiles } from "./deliveries/result-files.ts";
 import type { BackendFactory } from "./backend.ts";
@@ -371,6 +371,7 @@ export class HerdEngine implements Engine, HandleSource {
     this.backends.recorded(fact, worker, step);
   }
 
+    forgetUnread(this, fact, worker, step);
   #tellStates(step: Step): void {
     if (step.changes.length === 0) return;
     const changes = [...step.changes];
