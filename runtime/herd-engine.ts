@@ -55,6 +55,8 @@ export class HerdEngine implements Engine, HandleSource {
   readonly backends: Backends;
   readonly sessions: SessionFiles;
   readonly resultFiles: ResultFiles;
+  /** Where owners of this process look up the files of their replies, by their trees. */
+  readonly folders = new Map<string, string>();
   /** Set when the herd takes nothing any more: whoever waits for news hears it. */
   closed: HerdError | undefined;
   readonly closings = new Set<string>();
@@ -172,7 +174,8 @@ export class HerdEngine implements Engine, HandleSource {
         reply(this, {
           ...replyFields({ ...options, askId: ask.askId, message }),
           owner: ask.owner,
-          cwd: this.cwd,
+          // A parent's workers work where it works.
+          cwd: request.parentRunId === undefined ? (this.folders.get(ask.owner) ?? this.cwd) : request.cwd,
           operation: "reply",
         }),
     };

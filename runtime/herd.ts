@@ -178,6 +178,7 @@ export class HerdInstance implements Herd {
       cwd: options.cwd ?? engine.cwd,
       path: "",
     };
+    if (options.cwd !== undefined) engine.folders.set(treeId, options.cwd);
     const hears = options.onQuestion !== undefined || options.onResult !== undefined;
     const detach = hears ? this.#attach(by, options) : () => undefined;
     return {
