@@ -152,7 +152,7 @@ export class HerdEngine implements Engine, HandleSource {
       attempt,
       delegation: delegationOf(this.kernel.loaded(request.tree), request),
       files: this.resultFiles,
-      sessionFile: this.sessions.pathOf(request.sessionId),
+      sessionFile: this.sessions.pathFor(request),
     });
   }
 
@@ -371,10 +371,10 @@ export class HerdEngine implements Engine, HandleSource {
         break;
       default:
     }
+    forgetUnread(this, fact, worker, step);
     this.backends.recorded(fact, worker, step);
   }
 
-    forgetUnread(this, fact, worker, step);
   #tellStates(step: Step): void {
     if (step.changes.length === 0) return;
     const changes = [...step.changes];
