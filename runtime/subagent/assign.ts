@@ -261,8 +261,19 @@ async function checkSaved(by: Controller, { id, cwd }: SavedSession, asserted: s
       { field: "session" },
     );
   }
-  if (asserted === undefined || (await sameFolder(cwd, resolve(by.cwd, asserted)))) return;
-  throw invalidRequest("assign", "other_cwd", `The session ${id} works in "${cwd}"`, "leave cwd out", { field: "cwd" });
+  if (asserted !== undefined && !(await sameFolder(cwd, resolve(by.cwd, asserted)))) {
+    throw invalidRequest("assign", "other_cwd", `The session ${id} works in "${cwd}"`, "leave cwd out", {
+      field: "cwd",
+    });
+  }
+  if (by.parent === undefined || (await sameFolder(by.cwd, cwd))) return;
+  throw invalidRequest(
+    "assign",
+    "other_cwd",
+    `A child works in its parent's working directory, and the session ${id} works in "${cwd}"`,
+    "begin a copy with fork",
+    { field: "session" },
+  );
 }
 
 async function exists(folder: string): Promise<boolean> {
