@@ -1,7 +1,7 @@
 import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import { z } from "zod";
-import { LABEL_PATTERN, type Json } from "../../machines/vocabulary.ts";
+import { LABEL_PATTERN, type Evidence, type Json } from "../../machines/vocabulary.ts";
 import { FUNCTIONS } from "../backend.ts";
 import type { Engine } from "../engine.ts";
 import { invalidRequest } from "../errors.ts";
@@ -9,9 +9,10 @@ import { noEvidence, readEvidence } from "../evidence/evidence.ts";
 import type { RequestRecord } from "../kernel/records.ts";
 import { parseRequest } from "../request.ts";
 import { findSession, linesOf, type Library, type SavedSession } from "../sessions/reference.ts";
-import { frozenPolicy, type Agent } from "../roster.ts";
+import { checkProject, frozenPolicy, type Agent } from "../roster.ts";
 import { checkMetadata, Common, nonBlank, type Controller } from "./acceptance.ts";
 import { assignLive } from "./assign-live.ts";
+import { chooseLabel } from "./label.ts";
 import { launch, unlessKnown, type Plan } from "./launch.ts";
 import { reuse } from "./representation.ts";
 
@@ -149,9 +150,21 @@ async function launchAs(
   const preflight = engine.backends.preflight(backend);
   if (preflight) await preflight;
   const reading = { cwd: by.cwd, text: task, operation: "assign" };
-  const evidence = files.length === 0 ? noEvidence(reading) : await readEvidence(files, reading);
   const { definition } = agent;
-  const frozen = { leaf: by.parent !== undefined, cwd: more.cwd, files: evidence };
+  if (definition) await checkProject(definition, more.cwd);
+  let evidence: Evidence[];
+  try {
+    evidence = files.length === 0 ? noEvidence(reading) : await readEvidence(files, reading);
+  } catch (error) {
+    // A label that is not to be had comes first, whatever is wrong with the files.
+    const wanted = { explicit, agent: agent.name, ceiling: engine.options.labelCeiling };
+    await engine.kernel.run(by.treeId, (step) => chooseLabel(step, by.workspace, wanted), {
+      operation: "assign",
+      owner: by.owner,
+    });
+    throw error;
+  }
+  const frozen = { leaf: by.parent !== undefined, files: evidence };
   const policy = definition && (await frozenPolicy({ ...agent, definition }, frozen));
   return launch(engine, by, {
     ...more,
