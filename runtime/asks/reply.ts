@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { rules, whyNot } from "../../machines/eligibility.ts";
-import type { Json } from "../../machines/vocabulary.ts";
+import { shownState } from "../../machines/projection.ts";
+import { LABEL_PATTERN, type Json } from "../../machines/vocabulary.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError, invalidRequest, withoutUndefined } from "../errors.ts";
 import { noEvidence, readEvidence } from "../evidence/evidence.ts";
@@ -156,7 +157,8 @@ function openAskOf(
 ): string {
   const worker = findWorker(step.tree, { path, workspace }, label, operation);
   const askId = worker.context.ask?.askId;
-  if (worker.kind === "resting" || askId === undefined) throw notAsking(operation, label, worker.state);
+  if (worker.kind === "resting" || askId === undefined)
+    throw notAsking(operation, label, shownState(worker.state, worker.context));
   const ask = step.read<AskRecord>(keys.ask(askId));
   if (ask && (!engine.deliveries.mayKnow(owner, ask.deliveryId) || engine.backends.delivering(step, ask))) {
     throw new HerdError({
@@ -175,7 +177,7 @@ function notAsking(operation: string, label: string, state: string): HerdError {
   return new HerdError({
     category: "worker_busy",
     reason: "not_asking",
-    message: `The worker "${label}" is ${state.split(".")[0]} and not waiting for an owner reply`,
+    message: `The worker "${label}" is ${state} and not waiting for an owner reply`,
     nextAction: "list the workers and reply only to one that asks",
     operation,
     ids: { label },

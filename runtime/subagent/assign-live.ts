@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { rules, whyNot } from "../../machines/eligibility.ts";
+import { shownState } from "../../machines/projection.ts";
 import { LABEL_PATTERN, type Evidence, type Json } from "../../machines/vocabulary.ts";
 import { startDeadline } from "../asks/deadline.ts";
 import type { Engine } from "../engine.ts";
@@ -126,19 +127,21 @@ function busyWith({ kind, context, state }: Target): string | undefined {
   return context.assignment?.requestId;
 }
 
-function notReady({ context, state }: Target): HerdError {
-  const why = context.reusable
-    ? `it is ${state.split(".")[0]}`
-    : `it is ${state.split(".")[0]} and was not assigned with reusable: true`;
+function notReady({ context, state: path }: Target): HerdError {
+  const state = shownState(path, context);
+  const lost = state === "unknown" && context.lost;
+  const why = context.reusable ? `it is ${state}` : `it is ${state} and was not assigned with reusable: true`;
   return new HerdError({
     category: "worker_busy",
     reason: "not_ready",
     message: `"${context.label}" takes no task now: ${why}`,
-    nextAction: context.reusable
-      ? "wait for its result and acknowledge it (or use wait: true), list the workers, and assign when it is ready"
-      : "assign a fresh worker with agent",
+    nextAction: lost
+      ? "close it, then assign its session"
+      : context.reusable
+        ? "wait for its result and acknowledge it (or use wait: true), list the workers, and assign when it is ready"
+        : "assign a fresh worker with agent",
     operation: "assign",
     ids: { label: context.label, ...(context.assignment && { requestId: context.assignment.requestId }) },
-    details: { state: state.split(".")[0] },
+    details: { state },
   });
 }
