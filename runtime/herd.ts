@@ -18,7 +18,7 @@ import { keys } from "./store/keys.ts";
 import { StoreLockedError } from "./store/store.ts";
 import type { Controller } from "./subagent/acceptance.ts";
 import { assign } from "./subagent/assign.ts";
-import { close } from "./subagent/close.ts";
+import { close, closeFields } from "./subagent/close.ts";
 import { list } from "./subagent/list.ts";
 import type { AssignRequest, CloseReceipt, Listing, SteerReceipt } from "./subagent/shapes.ts";
 import { steer } from "./subagent/steer.ts";
@@ -210,9 +210,9 @@ export class HerdInstance implements Herd {
         this.#assertOpen("steer");
         return steer(engine, by, request);
       },
-      close: async ({ label }) => {
+      close: async (request) => {
         this.#assertOpen("close");
-        return close(engine, { ...by, label, operation: "close" });
+        return close(engine, { ...by, ...closeFields(request), operation: "close" });
       },
       list: async () => {
         this.#assertReadable("list");

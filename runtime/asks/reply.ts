@@ -15,7 +15,7 @@ import type { ReplyReceipt } from "./question.ts";
 
 const ReplyFields = z.strictObject({
   askId: nonBlank.optional(),
-  label: nonBlank.optional(),
+  label: z.string().regex(LABEL_PATTERN, `must match ${LABEL_PATTERN.source}`).optional(),
   message: z.json(),
   files: z.array(nonBlank).optional(),
   id: nonBlank.max(512, "must be at most 512 characters").optional(),

@@ -11,7 +11,7 @@ import type { Step } from "../kernel/step.ts";
 import { parseRequest } from "../request.ts";
 import type { Controller } from "../subagent/acceptance.ts";
 import { assign } from "../subagent/assign.ts";
-import { close } from "../subagent/close.ts";
+import { close, closeFields } from "../subagent/close.ts";
 import { list } from "../subagent/list.ts";
 import { notController } from "../subagent/parent.ts";
 import { steer } from "../subagent/steer.ts";
@@ -314,10 +314,11 @@ export function workerFace(execution: Execution): Worker {
       return execution.during("running", () => steer(engine, { ...place, cwd: request.cwd }, given));
     },
 
-    async close({ label }) {
+    async close(given) {
       await execution.gate();
       assertDelegates("close");
-      return execution.during("running", () => close(engine, { ...place, label, operation: "close" }));
+      const closing = { ...place, ...closeFields(given), operation: "close" };
+      return execution.during("running", () => close(engine, closing));
     },
   };
   return face;

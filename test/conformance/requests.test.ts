@@ -187,3 +187,26 @@ describe("the same id again", () => {
     expect(await refusalOf(question.reply("no", { files: [file], id: "one" }))).toMatchObject({ reason: "id_reused" });
   });
 });
+
+test("a typed close or reply that is not well-formed is refused by its fields, whatever workers there are", async () => {
+  const { t } = await scripted();
+  await t.owner.assign({ agent: "asks", task: "A" });
+  await t.question();
+  const before = await rowsOf(t);
+  const owner = t.owner as unknown as Record<"close" | "reply", (request?: unknown) => Promise<unknown>>;
+  for (const [call, field] of [
+    [owner.close(), "label"],
+    [owner.close({ label: "Asks" }), "label"],
+    [owner.close({ label: "asks", force: true }), "force"],
+    [owner.reply({ label: "Asks", message: "yes" }), "label"],
+  ] as const) {
+    expect(await refusalOf(call)).toMatchObject({ category: "invalid_request", field, rollbackOccurred: false });
+  }
+  expect(await rowsOf(t)).toBe(before);
+});
+
+test("metadata is measured in bytes", async () => {
+  const { t } = await scripted();
+  const error = await refusalOf(t.owner.assign({ agent: "does", task: "A", metadata: "ä".repeat(9_000) }));
+  expect(error).toMatchObject({ category: "invalid_request", field: "metadata" });
+});
