@@ -5,6 +5,7 @@ import type { AssignmentStatus } from "./deliveries/assignment.ts";
 import type { Result } from "./deliveries/result.ts";
 import type { Deliveries } from "./deliveries/deliveries.ts";
 import type { Events } from "./events.ts";
+import type { HerdError } from "./errors.ts";
 import type { Agents } from "./functions/agent.ts";
 import type { Kernel } from "./kernel/kernel.ts";
 import type {
@@ -151,6 +152,10 @@ export interface Engine {
   news(requestId: string, signal: AbortSignal | undefined): Promise<void>;
   /** Resolves when a worker is gone, with whatever executed it. */
   gone(treeId: string, runId: string): Promise<void>;
+  /** Set when the herd takes nothing any more. */
+  readonly closed: HerdError | undefined;
+  /** Waits for what may never come once the herd closes. @throws HerdError `herd_closed` then. */
+  whileOpen<T>(work: Promise<T>): Promise<T>;
   /** Something may have come to rest: whoever waits for that looks again. */
   quieter(): void;
 }

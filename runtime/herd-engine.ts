@@ -9,7 +9,7 @@ import { delegationOf } from "./deliveries/delegation.ts";
 import { Deliveries } from "./deliveries/deliveries.ts";
 import type { AssignmentStatus } from "./deliveries/assignment.ts";
 import { Handle, type HandleSource } from "./deliveries/handle.ts";
-import { acknowledge, recordClosed, recordResult } from "./deliveries/record.ts";
+import { acknowledge, forgetUnread, recordClosed, recordResult } from "./deliveries/record.ts";
 import { resultOf, type Result } from "./deliveries/result.ts";
 import { ResultFiles } from "./deliveries/result-files.ts";
 import type { BackendFactory } from "./backend.ts";
@@ -55,10 +55,13 @@ export class HerdEngine implements Engine, HandleSource {
   readonly backends: Backends;
   readonly sessions: SessionFiles;
   readonly resultFiles: ResultFiles;
+  /** Where owners of this process look up the files of their replies, by their trees. */
+  readonly folders = new Map<string, string>();
   /** Set when the herd takes nothing any more: whoever waits for news hears it. */
   closed: HerdError | undefined;
   readonly closings = new Set<string>();
   readonly #gone = new Map<string, (() => void)[]>();
+  readonly #leaving = new Set<(error: HerdError) => void>();
   readonly #quiet = new Set<() => void>();
   #numbers = 0;
 
@@ -149,7 +152,7 @@ export class HerdEngine implements Engine, HandleSource {
       attempt,
       delegation: delegationOf(this.kernel.loaded(request.tree), request),
       files: this.resultFiles,
-      sessionFile: this.sessions.pathOf(request.sessionId),
+      sessionFile: this.sessions.pathFor(request),
     });
   }
 
@@ -171,7 +174,8 @@ export class HerdEngine implements Engine, HandleSource {
         reply(this, {
           ...replyFields({ ...options, askId: ask.askId, message }),
           owner: ask.owner,
-          cwd: this.cwd,
+          // A parent's workers work where it works.
+          cwd: request.parentRunId === undefined ? (this.folders.get(ask.owner) ?? this.cwd) : request.cwd,
           operation: "reply",
         }),
     };
@@ -281,6 +285,25 @@ export class HerdEngine implements Engine, HandleSource {
     });
   }
 
+  async whileOpen<T>(work: Promise<T>): Promise<T> {
+    const { promise: over, reject } = Promise.withResolvers<never>();
+    if (this.closed) reject(this.closed);
+    this.#leaving.add(reject);
+    try {
+      return await Promise.race([work, over]);
+    } finally {
+      this.#leaving.delete(reject);
+    }
+  }
+
+  /** Nothing is taken any more: who waits for what may never come now hears that. */
+  leave(error: HerdError): void {
+    this.closed ??= error;
+    this.backends.launches.abandon(error);
+    for (const reject of this.#leaving) reject(error);
+    this.deliveries.wakeAll();
+  }
+
   /** Something may have come to rest: whoever waits for that looks again. */
   quieter(): void {
     for (const look of this.#quiet) look();
@@ -348,6 +371,7 @@ export class HerdEngine implements Engine, HandleSource {
         break;
       default:
     }
+    forgetUnread(this, fact, worker, step);
     this.backends.recorded(fact, worker, step);
   }
 
@@ -366,8 +390,7 @@ export class HerdEngine implements Engine, HandleSource {
 
   #fenced(error: HerdError): void {
     this.functions.stopAll("fenced", error.message);
-    this.backends.launches.abandon(error);
-    this.deliveries.wakeAll();
+    this.leave(error);
   }
 }
 

@@ -18,7 +18,7 @@ import { keys } from "./store/keys.ts";
 import { StoreLockedError } from "./store/store.ts";
 import type { Controller } from "./subagent/acceptance.ts";
 import { assign } from "./subagent/assign.ts";
-import { close } from "./subagent/close.ts";
+import { close, closeFields } from "./subagent/close.ts";
 import { list } from "./subagent/list.ts";
 import type { AssignRequest, CloseReceipt, Listing, SteerReceipt } from "./subagent/shapes.ts";
 import { steer } from "./subagent/steer.ts";
@@ -186,6 +186,7 @@ export class HerdInstance implements Herd {
       cwd: options.cwd ?? engine.cwd,
       path: "",
     };
+    if (options.cwd !== undefined) engine.folders.set(treeId, options.cwd);
     const hears = options.onQuestion !== undefined || options.onResult !== undefined;
     const detach = hears ? this.#attach(by, options) : () => undefined;
     return {
@@ -217,9 +218,9 @@ export class HerdInstance implements Herd {
         this.#assertOpen("steer");
         return steer(engine, by, request);
       },
-      close: async ({ label }) => {
+      close: async (request) => {
         this.#assertOpen("close");
-        return close(engine, { ...by, label, operation: "close" });
+        return close(engine, { ...by, ...closeFields(request), operation: "close" });
       },
       list: async () => {
         this.#assertReadable("list");
@@ -274,10 +275,8 @@ export class HerdInstance implements Herd {
     this.#status = "closing";
     clearInterval(this.#timer);
     const { deliveries, functions, backends, kernel, sessions } = this.engine;
-    this.engine.closed = herdClosed("closing", "wait");
-    deliveries.wakeAll();
+    this.engine.leave(herdClosed("closing", "wait"));
     deliveries.close();
-    backends.launches.abandon(this.engine.closed);
     await functions.close(graceMs);
     await backends.close(graceMs);
     if (!kernel.fence) {

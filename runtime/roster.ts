@@ -150,18 +150,21 @@ export class RosterNow {
   }
 }
 
+/** A project's agent serves the project's folder alone. @throws HerdError `other_project`. */
+export async function checkProject(definition: Definition, cwd: string): Promise<void> {
+  const { projectCwd } = definition;
+  if (projectCwd !== undefined && (await canonical(cwd)) !== projectCwd) throw otherProject(definition, cwd);
+}
+
 /**
  * What a launch of an agent freezes: nothing for a function, else its policy with the composed role prompt. A file that
  * the caller gives anyway stays out of the prompt.
- * @throws HerdError `invalid_request` for a file of the prompt that cannot be read, or a project's agent used elsewhere.
+ * @throws HerdError `invalid_request` for a file of the prompt that cannot be read.
  */
 export async function frozenPolicy(
   { definition }: Agent & { definition: Definition },
-  { leaf, cwd, files }: { leaf: boolean; cwd: string; files: readonly Evidence[] },
+  { leaf, files }: { leaf: boolean; files: readonly Evidence[] },
 ): Promise<Json> {
-  if (definition.projectCwd !== undefined && (await canonical(cwd)) !== definition.projectCwd) {
-    throw otherProject(definition, cwd);
-  }
   const systemPrompt = await composeBody(definition, new Set(files.map(({ path }) => path)));
   return policyOf(definition, { leaf, systemPrompt }) as unknown as Json;
 }

@@ -22,6 +22,8 @@ export interface AskOwnerCall {
   /** Names of all tool calls of this model turn. */
   calls: readonly string[];
   journalKey?: string;
+  /** The assignment that asks, where that is known: another one has not asked anything. */
+  requestId?: string;
 }
 
 /**
@@ -35,13 +37,21 @@ export async function askOwner(
   call: AskOwnerCall,
 ): Promise<{ askId: string; assignmentRequestId: string }> {
   const { question, files = [] } = parseRequest("ask_owner", AskOwnerInput, call.request);
-  const { treeId, runId, calls, journalKey } = call;
+  const { treeId, runId, calls, journalKey, requestId } = call;
   if (treeId === undefined) throw refused(rules.askOwner[1] as Rule, { runId });
   const reading = { cwd: engine.cwd, text: question, operation: "ask_owner" };
   const evidence = files.length === 0 ? noEvidence(reading) : await readFiles(engine, call, files, reading);
   return engine.kernel.run(
     treeId,
-    (step) => openAsk(step, { runId, question, files: evidence, calls, ...(journalKey && { journalKey }) }),
+    (step) =>
+      openAsk(step, {
+        runId,
+        question,
+        files: evidence,
+        calls,
+        ...(journalKey && { journalKey }),
+        ...(requestId !== undefined && { requestId }),
+      }),
     { operation: "ask_owner" },
   );
 }
@@ -49,12 +59,12 @@ export async function askOwner(
 /** Eligibility comes before the files: a worker that may not ask hears why, whatever it attached. */
 async function readFiles(
   engine: Engine,
-  { treeId = "", runId, calls }: AskOwnerCall,
+  { treeId = "", runId, calls, requestId }: AskOwnerCall,
   files: readonly string[],
   reading: Parameters<typeof readEvidence>[1],
 ): Promise<Evidence[]> {
   const worker = (await engine.kernel.tree(treeId)).worker(runId);
-  const rule = worker && whyNot(rules.askOwner, askView(worker, calls));
+  const rule = worker && whyNot(rules.askOwner, askView(worker, calls, requestId));
   if (rule) {
     await engine.kernel.settled();
     throw refused(rule, { runId });
@@ -65,12 +75,12 @@ async function readFiles(
 /** Asks inside a step, or throws the reason why not. */
 export function openAsk(
   step: Step,
-  ask: { runId: string; question: string; files: Evidence[]; calls: readonly string[]; journalKey?: string },
+  ask: Pick<AskOwnerCall, "runId" | "calls" | "journalKey" | "requestId"> & { question: string; files: Evidence[] },
 ): { askId: string; assignmentRequestId: string } {
   const { runId, question, files, calls, journalKey } = ask;
   const worker = step.worker(runId);
   if (worker === undefined) throw refused(rules.askOwner[1] as Rule, { runId });
-  const rule = whyNot(rules.askOwner, askView(worker, calls));
+  const rule = whyNot(rules.askOwner, askView(worker, calls, ask.requestId));
   if (rule) throw refused(rule, { runId, label: worker.context.label });
   const requestId = worker.context.assignment?.requestId ?? "";
   const askId = askIdOf(requestId, worker.context.asks + 1);
@@ -87,13 +97,22 @@ export function openAsk(
   return { askId, assignmentRequestId: requestId };
 }
 
-/** A function worker that waits for its children still executes: a question of another branch starts its next turn. */
+/**
+ * A function worker that waits for its children still executes: a question of another branch starts its next turn. Who
+ * asks for an assignment that ended has none.
+ */
 function askView(
   { state, context }: { state: string; context: Parameters<typeof whyNot>[1]["context"] },
   calls: readonly string[],
+  requestId: string | undefined,
 ) {
   const executes = state === "blocked.onChildren" && context.backend === FUNCTIONS;
-  return { state: executes ? "working.inTurn" : state, context, calls };
+  const isOther = requestId !== undefined && context.assignment?.requestId !== requestId;
+  return {
+    state: executes ? "working.inTurn" : state,
+    context: isOther ? { ...context, assignment: null } : context,
+    calls,
+  };
 }
 
 function refused(rule: Rule, ids: Record<string, string>): HerdError {

@@ -1,4 +1,7 @@
-import { describe, expect, test } from "vitest";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { AgentDefinition } from "../functions/agent.ts";
 import { createTestHerd } from "../testing/index.ts";
 
@@ -359,4 +362,14 @@ describe("a worker played by a script", () => {
     expect(await closing).toEqual({ label: "asks" });
     expect((await t.owner.list()).workers).toEqual([]);
   });
+});
+
+test("a reply's files are looked up where its owner works", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "herd-reply-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  await writeFile(join(folder, "answer.md"), "yes");
+  const t = await createTestHerd({ agents, cwd: folder });
+  await t.owner.assign({ agent: "asks", task: "A" });
+  await (await t.question()).reply("see there", { files: ["answer.md"] });
+  expect((await t.result()).text).toBe("A: see there");
 });

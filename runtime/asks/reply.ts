@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { rules, whyNot } from "../../machines/eligibility.ts";
-import type { Json } from "../../machines/vocabulary.ts";
+import { shownState } from "../../machines/projection.ts";
+import { LABEL_PATTERN, type Json } from "../../machines/vocabulary.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError, invalidRequest, withoutUndefined } from "../errors.ts";
 import { noEvidence, readEvidence } from "../evidence/evidence.ts";
@@ -14,7 +15,7 @@ import type { ReplyReceipt } from "./question.ts";
 
 const ReplyFields = z.strictObject({
   askId: nonBlank.optional(),
-  label: nonBlank.optional(),
+  label: z.string().regex(LABEL_PATTERN, `must match ${LABEL_PATTERN.source}`).optional(),
   message: z.json(),
   files: z.array(nonBlank).optional(),
   id: nonBlank.max(512, "must be at most 512 characters").optional(),
@@ -70,21 +71,33 @@ export async function reply(engine: Engine, command: ReplyCommand): Promise<Repl
   const treeId = request?.tree ?? command.treeId;
   if (treeId === undefined) throw notFound(operation, command.askId ?? command.label ?? "");
   const reading = { cwd, text: message, operation };
+  const hash = hashed(JSON.stringify([message, files]));
+  const idKey = id === undefined ? undefined : keys.callerId(owner, `reply:${id}`);
+  /** The reply that was accepted under this id. A label means what it meant then, not what the worker asks by now. */
+  const before = (step: Step): ReplyReceipt | undefined => {
+    const used = idKey === undefined ? undefined : step.read<CallerIdRecord>(idKey);
+    if (used === undefined) return undefined;
+    if (used.hash !== hash || !isTarget(engine, used, command)) throw idReused(operation, id as string);
+    const ask = step.read<AskRecord>(keys.ask(used.askId ?? ""));
+    if (ask === undefined || ask.owner !== owner) throw notFound(operation, used.askId ?? "");
+    return receiptOf(engine, ask);
+  };
+  if (idKey !== undefined && files.length > 0) {
+    // Its files may be gone by now.
+    const receipt = await engine.kernel.run(treeId, before, { operation });
+    if (receipt) return receipt;
+  }
   const evidence = files.length === 0 ? noEvidence(reading) : await readEvidence(files, reading);
   return engine.kernel.run(
     treeId,
     (step) => {
-      const hash = hashed(JSON.stringify([message, files]));
-      const idKey = id === undefined ? undefined : keys.callerId(owner, `reply:${id}`);
-      const used = idKey === undefined ? undefined : step.read<CallerIdRecord>(idKey);
-      if (used && (used.hash !== hash || !isTarget(engine, used, command))) throw idReused(operation, id as string);
-      // A label means what it meant when this reply was accepted, not what the worker asks by now.
-      const askId = used?.askId ?? command.askId ?? openAskOf(engine, step, command);
+      const accepted = before(step);
+      if (accepted) return accepted;
+      const askId = command.askId ?? openAskOf(engine, step, command);
       const ask = step.read<AskRecord>(keys.ask(askId));
       if (ask === undefined || ask.owner !== owner) throw notFound(operation, askId);
       const { requestId, runId } = ask;
       const receipt = receiptOf(engine, ask);
-      if (used) return receipt;
       if (ask.answer) throw alreadyAnswered(operation, ask);
       if (ask.abandoned) throw abandoned(operation, ask);
       const worker = step.worker(runId);
@@ -144,7 +157,8 @@ function openAskOf(
 ): string {
   const worker = findWorker(step.tree, { path, workspace }, label, operation);
   const askId = worker.context.ask?.askId;
-  if (worker.kind === "resting" || askId === undefined) throw notAsking(operation, label, worker.state);
+  if (worker.kind === "resting" || askId === undefined)
+    throw notAsking(operation, label, shownState(worker.state, worker.context));
   const ask = step.read<AskRecord>(keys.ask(askId));
   if (ask && (!engine.deliveries.mayKnow(owner, ask.deliveryId) || engine.backends.delivering(step, ask))) {
     throw new HerdError({
@@ -163,7 +177,7 @@ function notAsking(operation: string, label: string, state: string): HerdError {
   return new HerdError({
     category: "worker_busy",
     reason: "not_asking",
-    message: `The worker "${label}" is ${state.split(".")[0]} and not waiting for an owner reply`,
+    message: `The worker "${label}" is ${state} and not waiting for an owner reply`,
     nextAction: "list the workers and reply only to one that asks",
     operation,
     ids: { label },

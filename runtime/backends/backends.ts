@@ -146,12 +146,16 @@ export class Backends implements BackendHost, ProcessExecutor {
         this.#orders.drop(step, runId, "watch", ...this.#orders.beginnings(worker.context));
         // What executed a one-shot worker is not needed any more; only its row waits for the owner.
         if (!reusable && step.worker(runId)?.context.lost !== true) this.#stop(step, base);
+        // What it never heard was meant for this assignment.
+        if (worker.context.unacknowledged > 0) {
+          step.after(() => this.#engine.kernel.inBackground(this.#forget(runId, ({ kind }) => kind === "steer")));
+        }
         break;
       case "assignment.closed":
         if (assignment) this.#orders.drop(step, runId, "watch", ...this.#orders.beginnings(worker.context));
         break;
       case "worker.closed":
-        step.after(() => this.#engine.kernel.inBackground(this.#forget(runId)));
+        step.after(() => this.#engine.kernel.inBackground(this.#forgetRun(runId)));
         break;
       default:
     }
@@ -169,13 +173,13 @@ export class Backends implements BackendHost, ProcessExecutor {
   async report(runId: string, event: BackendEvent, requestId?: string): Promise<boolean> {
     const treeId = this.#treeOf(runId, requestId);
     if (treeId === undefined || this.#engine.kernel.ended) return false;
-    if (event.type === "start.failed") return this.#startFailed(treeId, runId, event);
     try {
+      if (event.type === "start.failed") return await this.#startFailed(treeId, runId, event);
       return await this.#engine.kernel.run(treeId, (step) => this.#take(step, runId, event, requestId), {
         operation: event.type,
       });
     } catch (error) {
-      if (this.#engine.kernel.ended) return false;
+      if (this.#engine.kernel.ended || error === this.#engine.closed) return false;
       if (event.type !== "settled" || !(error instanceof HerdError) || error.reason !== "undone") throw error;
       await recordUnpersisted(this.#engine, { treeId, runId, outcome: event.outcome, cause: error });
       return false;
@@ -187,7 +191,14 @@ export class Backends implements BackendHost, ProcessExecutor {
     request: unknown,
     { batch, requestId }: { batch: readonly string[]; requestId?: string },
   ) {
-    return askOwner(this.#engine, { treeId: this.#treeOf(runId, requestId), runId, request, calls: batch });
+    const treeId = this.#treeOf(runId, requestId);
+    return askOwner(this.#engine, {
+      treeId,
+      runId,
+      request,
+      calls: batch,
+      ...(requestId !== undefined && { requestId }),
+    });
   }
 
   async subagent(runId: string, request: unknown): Promise<object> {
@@ -258,7 +269,9 @@ export class Backends implements BackendHost, ProcessExecutor {
     const order = step.read<OrderRecord>(keys.order(runId, orderId));
     if (order === undefined) return false;
     step.del(keys.order(runId, orderId));
-    if (order.kind === "steer") step.send(runId, { type: "delivered" });
+    // One of an earlier assignment says nothing of what the present one still has to hear.
+    if (order.kind === "steer" && order.requestId === context.assignment?.requestId)
+      step.send(runId, { type: "delivered" });
     // A question stays open until its reply; only the handing over is done.
     if (order.delivery?.kind === "result") acknowledgeIn(this.#engine, step, order.delivery);
     step.after(() => this.#orders.handedOver(runId, orderId));
@@ -357,11 +370,17 @@ export class Backends implements BackendHost, ProcessExecutor {
     );
   }
 
-  /** Nothing is left to do for a run that is gone. */
-  async #forget(runId: string): Promise<void> {
+  /** Takes orders back that have become pointless. */
+  async #forget(runId: string, isDone: (order: OrderRecord) => boolean): Promise<void> {
     const rows = await this.#engine.kernel.range(prefixed(keys.order(runId, "")));
-    const done = rows.filter(([, text]) => (JSON.parse(text) as OrderRecord).error === undefined);
+    const done = rows.filter(([, text]) => isDone(JSON.parse(text) as OrderRecord));
     if (done.length > 0) await this.#engine.kernel.write(done.map(([key]) => ({ type: "del" as const, key })));
-    if (done.length === rows.length) this.#orders.trees.delete(runId);
+  }
+
+  /** Nothing is left to do for a run that is gone, except what could not be tidied up. */
+  async #forgetRun(runId: string): Promise<void> {
+    await this.#forget(runId, ({ error }) => error === undefined);
+    const left = await this.#engine.kernel.range(prefixed(keys.order(runId, "")));
+    if (left.length === 0) this.#orders.trees.delete(runId);
   }
 }

@@ -140,8 +140,12 @@ export class Orders {
     switch (kind) {
       case "stop":
         return { ...base, kind };
-      case "steer":
+      case "steer": {
+        const worker = this.#engine.kernel.loaded(record.tree)?.worker(runId);
+        // Of an assignment that ended: nobody wants it heard any more.
+        if (worker && worker.context.assignment?.requestId !== requestId) return undefined;
         return { ...base, kind, message, files };
+      }
       case "start":
         return this.#startOf(record, base);
       case "task": {

@@ -78,6 +78,7 @@ export class Presence {
   /**
    * Waits until a worker that was told to stop is proven gone, at most two seconds.
    * @returns undefined, or why that is not proved.
+   * @throws HerdError `herd_closed` when the herd closes meanwhile: the stop is told again at the next start.
    */
   async ended(treeId: string, context: Known): Promise<string | undefined> {
     const { runId } = context;
@@ -92,8 +93,9 @@ export class Presence {
         : this.#kept(treeId, runId, `after ${GONE_WITHIN_MS} ms it is ${identity}`);
     });
     try {
-      return await Promise.race([gone, failed, late]);
+      return await this.#engine.whileOpen(Promise.race([gone, failed, late]));
     } catch (error) {
+      if (this.#engine.closed) throw this.#engine.closed;
       return messageOf(error);
     } finally {
       over.abort();

@@ -1,12 +1,13 @@
 import type { WorkerFact } from "../../machines/vocabulary.ts";
 import { endDeadline } from "../asks/deadline.ts";
+import { FUNCTIONS } from "../backend.ts";
 import { releaseClaims } from "../claims.ts";
 import type { Engine, Teller } from "../engine.ts";
 import { withoutUndefined } from "../errors.ts";
 import type { DeliveryRecord, OutcomeRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import { runIdOf } from "../kernel/tree.ts";
-import { keys } from "../store/keys.ts";
+import { keys, prefixed } from "../store/keys.ts";
 import { descendants } from "../subagent/target.ts";
 
 type Fact<Type extends WorkerFact["type"]> = Extract<WorkerFact, { type: Type }>;
@@ -105,4 +106,31 @@ export function acknowledgeIn(engine: Engine, step: Step, delivery: DeliveryReco
     }
   }
   engine.deliveries.withdrawn(delivery);
+}
+
+/**
+ * A worker that had workers of its own reads nothing any more: results that were still on their way to it have no reader.
+ * Those of a lost parent wait until the root closes its workers.
+ */
+export function forgetUnread(engine: Engine, fact: WorkerFact, { context }: Teller, step: Step): void {
+  // A function has read what its children left before its own result is stored.
+  const ended = fact.type === "result.stored" && context.backend !== FUNCTIONS;
+  if (!context.delegates || !(fact.type === "worker.closed" || ended)) return;
+  if ((step.worker(context.runId)?.context ?? context).lost) return;
+  step.after(() => engine.kernel.inBackground(dropUnreadOf(engine, step.tree.id, context.runId)));
+}
+
+async function dropUnreadOf(engine: Engine, treeId: string, runId: string): Promise<void> {
+  const rows = await engine.kernel.range(prefixed(keys.delivery(runId, "")));
+  if (rows.length === 0) return;
+  await engine.kernel.run(
+    treeId,
+    (step) => {
+      for (const [, text] of rows) {
+        const delivery = JSON.parse(text) as DeliveryRecord;
+        if (delivery.kind === "result") acknowledgeIn(engine, step, delivery);
+      }
+    },
+    { operation: "close" },
+  );
 }

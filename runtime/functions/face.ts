@@ -11,7 +11,7 @@ import type { Step } from "../kernel/step.ts";
 import { parseRequest } from "../request.ts";
 import type { Controller } from "../subagent/acceptance.ts";
 import { assign } from "../subagent/assign.ts";
-import { close } from "../subagent/close.ts";
+import { close, closeFields } from "../subagent/close.ts";
 import { list } from "../subagent/list.ts";
 import { notController } from "../subagent/parent.ts";
 import { steer } from "../subagent/steer.ts";
@@ -147,6 +147,13 @@ export function workerFace(execution: Execution): Worker {
     execution.journal.set(key, entry);
   }
 
+  /** A refusal because the herd closes is no answer: the call is made again at the next start. */
+  async function told<T extends object>(fn: () => Promise<T>): Promise<T> {
+    const answer = await fn();
+    if (isRefusal(answer)) await execution.live();
+    return answer;
+  }
+
   /**
    * What a model was refused stands in the journal like what it was given: a re-run would else show it another
    * conversation.
@@ -158,7 +165,7 @@ export function workerFace(execution: Execution): Worker {
     const refusedKey = `${key}~refused`;
     const before = execution.journal.get(refusedKey) as StepEntry | undefined;
     if (before) return before.value as unknown as ToolRefusal;
-    const answer = await fn();
+    const answer = await told(fn);
     if (isRefusal(answer)) await record(refusedKey, { kind: "step", value: answer as unknown as Json });
     return answer;
   }
@@ -249,7 +256,7 @@ export function workerFace(execution: Execution): Worker {
         if (action !== "assign" || typeof task !== "string") {
           const name = `subagent:${String(action)}:${String(given["label"])}`;
           const call = async (key: string) =>
-            (await subagent(engine, controller(), input, idFrom(`${request.requestId}/${key}`))) as Json;
+            (await told(() => subagent(engine, controller(), input, idFrom(`${request.requestId}/${key}`)))) as Json;
           return await journalled(name, call, {});
         }
         const wanted = assignOf(given as { task: string }, undefined);
@@ -307,10 +314,11 @@ export function workerFace(execution: Execution): Worker {
       return execution.during("running", () => steer(engine, { ...place, cwd: request.cwd }, given));
     },
 
-    async close({ label }) {
+    async close(given) {
       await execution.gate();
       assertDelegates("close");
-      return execution.during("running", () => close(engine, { ...place, label, operation: "close" }));
+      const closing = { ...place, ...closeFields(given), operation: "close" };
+      return execution.during("running", () => close(engine, closing));
     },
   };
   return face;

@@ -33,6 +33,33 @@ describe.each(modes)("$name", ({ options: mode }) => {
       expect((await second.result()).text).toBe("second start");
     });
 
+    test("tells no model of it: what its tool was about to answer is asked again at the next start", async () => {
+      const store = memoryStore();
+      const lead = agent(
+        async (_task, worker) => JSON.stringify(await worker.subagent({ action: "assign", agent: "part", task: "x" })),
+        { subagents: ["part"] },
+      );
+      const agents = { lead, part: agent(async () => "x") };
+      const first = await createTestHerd({ store, agents });
+      const script = first.scripted("part");
+      script.acceptsAtOnce = false;
+      await first.owner.assign({ agent: "lead", task: "go" });
+      await script.run();
+      await first.herd.close({ graceMs: 1_000 });
+      script.acceptsAtOnce = true;
+      await first.crash();
+      await first.idle();
+      expect((await first.owner.list()).workers).toMatchObject([
+        { label: "lead" },
+        { label: "part", state: "working" },
+      ]);
+      const part = await script.run();
+      await part.turn();
+      await part.settle("done");
+      expect(JSON.parse((await first.result()).text)).toMatchObject({ ok: true, label: "part" });
+      expect(script.runs).toHaveLength(1);
+    });
+
     test("lets a step that is under way come to its journal", async () => {
       const store = memoryStore();
       let effects = 0;

@@ -238,7 +238,7 @@ export class Kernel {
   /** For work that nobody waits for: it may end with the herd, anything else is one process warning. */
   inBackground(work: Promise<unknown>): void {
     work.catch((error: unknown) => {
-      if (this.#ended || this.fence) return;
+      if (this.#ended || this.fence || (error instanceof HerdError && error.reason === "herd_closed")) return;
       process.emitWarning(`background work failed: ${messageOf(error)}`, { type: "HerdBackgroundWarning" });
     });
   }

@@ -39,7 +39,7 @@ export interface Controller {
 
 /** @throws HerdError `invalid_request` for metadata beyond 16 KB of JSON. */
 export function checkMetadata(metadata: unknown): void {
-  if (metadata === undefined || JSON.stringify(metadata).length <= METADATA_LIMIT) return;
+  if (metadata === undefined || Buffer.byteLength(JSON.stringify(metadata)) <= METADATA_LIMIT) return;
   throw invalidRequest(
     "assign",
     "invalid_field",

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { rules, whyNot } from "../../machines/eligibility.ts";
+import { shownState } from "../../machines/projection.ts";
 import { LABEL_PATTERN, type Evidence, type Json } from "../../machines/vocabulary.ts";
 import { startDeadline } from "../asks/deadline.ts";
 import type { Engine } from "../engine.ts";
@@ -11,6 +12,7 @@ import type { Step } from "../kernel/step.ts";
 import { parseRequest } from "../request.ts";
 import { keys } from "../store/keys.ts";
 import { callerIdOf, checkMetadata, Common, repeated, type Controller } from "./acceptance.ts";
+import { unlessKnown } from "./launch.ts";
 import { findWorker, type Target } from "./target.ts";
 
 const Fields = z.strictObject({
@@ -19,15 +21,27 @@ const Fields = z.strictObject({
   ...Common,
 });
 
-type Live = z.infer<typeof Fields>;
+type Live = z.infer<typeof Fields> & { identity: readonly unknown[] };
 
 /**
  * Assigns the next task to a live reusable worker, which keeps its session, its label and its launch configuration.
+ * @param identity what tells a repetition under the id from another request, when it is not the label that does.
  * @throws HerdError `worker_busy` with the worker's state, unless `wait` lets the call wait until it is ready.
  */
-export async function assignLive(engine: Engine, by: Controller, request: unknown): Promise<RequestRecord> {
+export async function assignLive(
+  engine: Engine,
+  by: Controller,
+  request: unknown,
+  identity?: readonly unknown[],
+): Promise<RequestRecord> {
   const fields = parseRequest("assign", Fields, request);
   checkMetadata(fields.metadata);
+  const { label, task, files = [], id, signal } = fields;
+  const live = { ...fields, identity: identity ?? [label, task, files] };
+  return unlessKnown(engine, by, { id, identity: live.identity, signal }, () => accept(engine, by, live));
+}
+
+async function accept(engine: Engine, by: Controller, fields: Live): Promise<RequestRecord> {
   const { task, files = [], wait = false, signal } = fields;
   const reading = { cwd: by.cwd, text: task, operation: "assign" };
   const evidence = files.length === 0 ? noEvidence(reading) : await readEvidence(files, reading);
@@ -53,7 +67,8 @@ function attempt(
   evidence: Evidence[],
 ): RequestRecord | { refusal: HerdError; news: (() => Promise<void>) | undefined } {
   const { label, task, metadata, deadlineMs } = fields;
-  const { idKey, hash } = callerIdOf(by, fields.id, [label, task, fields.files ?? []]);
+  if (engine.closed) throw engine.closed;
+  const { idKey, hash } = callerIdOf(by, fields.id, fields.identity);
   const used = idKey === undefined ? undefined : step.read<CallerIdRecord>(idKey);
   const before = used && repeated(engine, used, hash, fields.id as string);
   if (before && "requestId" in before) return before;
@@ -112,19 +127,21 @@ function busyWith({ kind, context, state }: Target): string | undefined {
   return context.assignment?.requestId;
 }
 
-function notReady({ context, state }: Target): HerdError {
-  const why = context.reusable
-    ? `it is ${state.split(".")[0]}`
-    : `it is ${state.split(".")[0]} and was not assigned with reusable: true`;
+function notReady({ context, state: path }: Target): HerdError {
+  const state = shownState(path, context);
+  const lost = state === "unknown" && context.lost;
+  const why = context.reusable ? `it is ${state}` : `it is ${state} and was not assigned with reusable: true`;
   return new HerdError({
     category: "worker_busy",
     reason: "not_ready",
     message: `"${context.label}" takes no task now: ${why}`,
-    nextAction: context.reusable
-      ? "wait for its result and acknowledge it (or use wait: true), list the workers, and assign when it is ready"
-      : "assign a fresh worker with agent",
+    nextAction: lost
+      ? "close it, then assign its session"
+      : context.reusable
+        ? "wait for its result and acknowledge it (or use wait: true), list the workers, and assign when it is ready"
+        : "assign a fresh worker with agent",
     operation: "assign",
     ids: { label: context.label, ...(context.assignment && { requestId: context.assignment.requestId }) },
-    details: { state: state.split(".")[0] },
+    details: { state },
   });
 }

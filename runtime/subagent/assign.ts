@@ -1,7 +1,7 @@
 import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import { z } from "zod";
-import { LABEL_PATTERN, type Json } from "../../machines/vocabulary.ts";
+import { LABEL_PATTERN, type Evidence, type Json } from "../../machines/vocabulary.ts";
 import { FUNCTIONS } from "../backend.ts";
 import type { Engine } from "../engine.ts";
 import { invalidRequest } from "../errors.ts";
@@ -9,10 +9,11 @@ import { noEvidence, readEvidence } from "../evidence/evidence.ts";
 import type { RequestRecord } from "../kernel/records.ts";
 import { parseRequest } from "../request.ts";
 import { findSession, linesOf, type Library, type SavedSession } from "../sessions/reference.ts";
-import { frozenPolicy, type Agent } from "../roster.ts";
+import { checkProject, frozenPolicy, type Agent } from "../roster.ts";
 import { checkMetadata, Common, nonBlank, type Controller } from "./acceptance.ts";
 import { assignLive } from "./assign-live.ts";
-import { launch, type Plan } from "./launch.ts";
+import { chooseLabel } from "./label.ts";
+import { launch, unlessKnown, type Plan } from "./launch.ts";
 import { reuse } from "./representation.ts";
 
 /** Bytes of JSON that a function's run may begin with. */
@@ -63,7 +64,18 @@ export function assign(engine: Engine, by: Controller, request: unknown): Promis
 async function assignFresh(engine: Engine, by: Controller, request: unknown): Promise<RequestRecord> {
   const fields = parseRequest("assign", Fresh, request);
   checkMetadata(fields.metadata);
-  const { agent: name, task, files = [], fork } = fields;
+  const { agent, task, files = [], fork, id, signal } = fields;
+  const identity = [agent, task, files, ...(fork === undefined ? [] : [fork])];
+  return unlessKnown(engine, by, { id, identity, signal }, () => startFresh(engine, by, fields, identity));
+}
+
+async function startFresh(
+  engine: Engine,
+  by: Controller,
+  fields: z.infer<typeof Fresh>,
+  identity: readonly unknown[],
+): Promise<RequestRecord> {
+  const { agent: name, fork } = fields;
   const current = engine.roster.current();
   const roster = current instanceof Promise ? await current : current;
   const agent = roster.known(name);
@@ -75,7 +87,7 @@ async function assignFresh(engine: Engine, by: Controller, request: unknown): Pr
   roster.checkLaunchable(agent);
   return launchAs(engine, by, fields, agent, {
     cwd: fields.cwd === undefined ? by.cwd : resolve(by.cwd, fields.cwd),
-    identity: [name, task, files, ...(fork === undefined ? [] : [fork])],
+    identity,
     ...(saved && { saved }),
   });
 }
@@ -84,23 +96,40 @@ async function assignFresh(engine: Engine, by: Controller, request: unknown): Pr
 async function assignHistorical(engine: Engine, by: Controller, request: unknown): Promise<RequestRecord> {
   const fields = parseRequest("assign", Historical, request);
   checkMetadata(fields.metadata);
-  const { session: reference, task, files = [] } = fields;
+  const { session: reference, task, files = [], id, signal } = fields;
   const session = await findSession(libraryOf(engine), reference, { cwd: by.cwd, field: "session" });
+  const identity = [session.id, task, files];
+  return unlessKnown(engine, by, { id, identity, signal }, () => goOn(engine, by, fields, session, identity));
+}
+
+async function goOn(
+  engine: Engine,
+  by: Controller,
+  fields: z.infer<typeof Historical>,
+  session: SavedSession,
+  identity: readonly unknown[],
+): Promise<RequestRecord> {
   if (session.agent === undefined) {
-    throw invalidRequest("assign", "bad_session", `The session "${reference}" was not made by a worker`, "use fork", {
-      field: "session",
-    });
+    throw invalidRequest(
+      "assign",
+      "bad_session",
+      `The session "${fields.session}" was not made by a worker`,
+      "use fork",
+      {
+        field: "session",
+      },
+    );
   }
   await checkSaved(by, session, fields.cwd);
   const live = await reuse(engine, by, session, fields);
-  if (live) return assignLive(engine, by, live);
+  if (live) return assignLive(engine, by, live, identity);
   const roster = await engine.roster.current();
   const agent = roster.known(session.agent);
   checkAllowed(by, agent.name);
   roster.checkLaunchable(agent);
   return launchAs(engine, by, fields, agent, {
     cwd: session.cwd,
-    identity: [session.id, task, files],
+    identity,
     saved: await savedOf(engine, session, "continues", agent),
   });
 }
@@ -121,9 +150,21 @@ async function launchAs(
   const preflight = engine.backends.preflight(backend);
   if (preflight) await preflight;
   const reading = { cwd: by.cwd, text: task, operation: "assign" };
-  const evidence = files.length === 0 ? noEvidence(reading) : await readEvidence(files, reading);
   const { definition } = agent;
-  const frozen = { leaf: by.parent !== undefined, cwd: more.cwd, files: evidence };
+  if (definition) await checkProject(definition, more.cwd);
+  let evidence: Evidence[];
+  try {
+    evidence = files.length === 0 ? noEvidence(reading) : await readEvidence(files, reading);
+  } catch (error) {
+    // A label that is not to be had comes first, whatever is wrong with the files.
+    const wanted = { explicit, agent: agent.name, ceiling: engine.options.labelCeiling };
+    await engine.kernel.run(by.treeId, (step) => chooseLabel(step, by.workspace, wanted), {
+      operation: "assign",
+      owner: by.owner,
+    });
+    throw error;
+  }
+  const frozen = { leaf: by.parent !== undefined, files: evidence };
   const policy = definition && (await frozenPolicy({ ...agent, definition }, frozen));
   return launch(engine, by, {
     ...more,
@@ -233,8 +274,19 @@ async function checkSaved(by: Controller, { id, cwd }: SavedSession, asserted: s
       { field: "session" },
     );
   }
-  if (asserted === undefined || (await sameFolder(cwd, resolve(by.cwd, asserted)))) return;
-  throw invalidRequest("assign", "other_cwd", `The session ${id} works in "${cwd}"`, "leave cwd out", { field: "cwd" });
+  if (asserted !== undefined && !(await sameFolder(cwd, resolve(by.cwd, asserted)))) {
+    throw invalidRequest("assign", "other_cwd", `The session ${id} works in "${cwd}"`, "leave cwd out", {
+      field: "cwd",
+    });
+  }
+  if (by.parent === undefined || (await sameFolder(by.cwd, cwd))) return;
+  throw invalidRequest(
+    "assign",
+    "other_cwd",
+    `A child works in its parent's working directory, and the session ${id} works in "${cwd}"`,
+    "begin a copy with fork",
+    { field: "session" },
+  );
 }
 
 async function exists(folder: string): Promise<boolean> {

@@ -1,10 +1,12 @@
+import { z } from "zod";
 import { rules, whyNot, type Rule } from "../../machines/eligibility.ts";
-import type { CloseReason, WorkerContext } from "../../machines/vocabulary.ts";
+import { LABEL_PATTERN, type CloseReason, type WorkerContext } from "../../machines/vocabulary.ts";
 import { FUNCTIONS } from "../backend.ts";
 import { acknowledgeIn } from "../deliveries/record.ts";
 import { releaseClaims } from "../claims.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError } from "../errors.ts";
+import { parseRequest } from "../request.ts";
 import { passFailpoint } from "../store/failpoint.ts";
 import { keys } from "../store/keys.ts";
 import type { DeliveryRecord, OutcomeRecord } from "../kernel/records.ts";
@@ -12,6 +14,8 @@ import type { Step } from "../kernel/step.ts";
 import { parentPath, runIdOf } from "../kernel/tree.ts";
 import type { CloseReceipt } from "./shapes.ts";
 import { descendants, findWorker, isGone } from "./target.ts";
+
+const Fields = z.strictObject({ label: z.string().regex(LABEL_PATTERN, `must match ${LABEL_PATTERN.source}`) });
 
 export interface CloseCommand {
   treeId: string;
@@ -37,14 +41,19 @@ export async function close(engine: Engine, command: CloseCommand): Promise<Clos
   });
   if (order.length > 0) {
     try {
-      for (const path of order) await closeProven(engine, command, path, runId);
+      for (const path of order) await engine.whileOpen(closeProven(engine, command, path, runId));
     } finally {
       engine.closings.delete(runId);
     }
   }
-  await engine.gone(treeId, runId);
+  await engine.whileOpen(engine.gone(treeId, runId));
   const cleanupError = engine.backends.stops.errorOf(runId);
   return { label, ...(cleanupError !== undefined && { cleanupError }) };
+}
+
+/** What a close may say, and nothing else. @throws HerdError `invalid_request` naming every offending field. */
+export function closeFields(request: unknown): Pick<CloseCommand, "label"> {
+  return parseRequest("close", Fields, request);
 }
 
 /** Closes at once what is all functions; else says in which order processes have to be proven gone. */

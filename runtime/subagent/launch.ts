@@ -50,11 +50,38 @@ export async function launch(engine: Engine, by: Controller, plan: Plan): Promis
   return "answer" in begun ? begun.answer(signal) : begun;
 }
 
+/**
+ * What was asked for under the same id before, or by the same place of a parent's function, needs nothing any more of what
+ * it needed then: its files, its agent and its session may be gone. So it is looked for when preparing it again failed.
+ */
+export async function unlessKnown(
+  engine: Engine,
+  by: Controller,
+  { id, identity, signal }: Pick<Plan, "id" | "identity" | "signal">,
+  prepare: () => Promise<RequestRecord>,
+): Promise<RequestRecord> {
+  try {
+    return await prepare();
+  } catch (error) {
+    const mayBeKnown = id !== undefined || by.parent?.call !== undefined;
+    // After a rollback it is this very launch that failed.
+    if (!mayBeKnown || !(error instanceof HerdError) || error.rollbackOccurred || engine.closed) throw error;
+    const { idKey, hash } = callerIdOf(by, id, identity);
+    const known = await engine.kernel.run(by.treeId, (step) => knownCall(engine, step, by, idKey, hash, id), {
+      operation: "assign",
+      owner: by.owner,
+    });
+    if (known === undefined) throw error;
+    return "answer" in known ? known.answer(signal) : known;
+  }
+}
+
 /** Accepted at once, or on its way to be accepted by its backend. */
 type Begun = RequestRecord | { answer(signal: AbortSignal | undefined): Promise<RequestRecord> };
 
 function begin(engine: Engine, step: Step, by: Controller, plan: Plan): Begun {
   const { agent, backend, id, saved, metadata, deadlineMs } = plan;
+  if (engine.closed) throw engine.closed;
   const { idKey, hash } = callerIdOf(by, id, plan.identity);
   const known = knownCall(engine, step, by, idKey, hash, id);
   if (known) return known;

@@ -149,6 +149,17 @@ describe.each(modes)("$name", ({ options: mode }) => {
       await t.owner.assign({ agent: "does", task: "x", label: "w" });
     });
 
+    test("that is waited for until it is ready is not waited for any longer when the herd closes", async () => {
+      const t = await createTestHerd({ agents });
+      await t.owner.assign({ agent: "asks", task: "one", label: "w", reusable: true });
+      await t.question();
+      const waiting = t.owner.assign({ label: "w", task: "two", wait: true });
+      waiting.catch(() => undefined);
+      await t.idle();
+      await t.herd.close({ graceMs: 0 });
+      await expect(waiting).rejects.toMatchObject({ reason: "herd_closed" });
+    });
+
     test("through the tool speaks the tool's JSON", async () => {
       const t = await createTestHerd({ agents });
       const first = await t.owner.subagent({

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { rules, whyNot } from "../../machines/eligibility.ts";
+import { shownState } from "../../machines/projection.ts";
 import { LABEL_PATTERN } from "../../machines/vocabulary.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError } from "../errors.ts";
@@ -40,7 +41,7 @@ export async function steer(
         throw new HerdError({
           category: "worker_busy",
           reason: rule.reason,
-          message: `"${label}" is ${target.state.split(".")[0]} and was not steered: ${rule.message}`,
+          message: `"${label}" is ${shownState(target.state, target.context)} and was not steered: ${rule.message}`,
           nextAction: rule.nextAction,
           operation: "steer",
           ids: { label },

@@ -291,4 +291,16 @@ describe("the clean-up after a delivered result", () => {
     expect(kept.orders.at(-1)?.kind).toBe("stop");
     await expectNothingLeft(t);
   });
+
+  test("that waits for its proof hears of the end of the herd, and is told to stop again at the next start", async () => {
+    const { t, run, stops } = await atWork();
+    const refusal = refusalOf(t.owner.close({ label: "does" }));
+    await until(() => stops() === 1);
+    await t.herd.close({ graceMs: 0 });
+    expect(await refusal).toMatchObject({ category: "internal_failure", reason: "herd_closed" });
+    await t.crash();
+    await until(() => stops() === 2);
+    await run.exit();
+    await expectNothingLeft(t);
+  });
 });

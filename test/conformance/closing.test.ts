@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type AgentDefinition, createHerd, type Question } from "pi-herd";
 import { createTestHerd, memoryStore } from "pi-herd/testing";
 import type { HerdInstance } from "../../runtime/herd.ts";
-import { asks, does, gate, refusalOf, rowsOf, statesOf, until } from "./support.ts";
+import { asks, does, expectNothingLeft, gate, refusalOf, rowsOf, statesOf, until } from "./support.ts";
 
 /** A parent with two children that the test plays, which does what it is told when it is let on. */
 async function family(then: AgentDefinition["run"] = async () => "done") {
@@ -238,4 +238,46 @@ test("hundreds of workers that were assigned and closed leave no actor, no row a
   for (let round = 0; round < 200; round++) await cycle(`w${round}`, round % 2 === 0 ? "does" : "asks");
   expect(await leftovers()).toEqual(baseline);
   expect(baseline).toMatchObject({ actors: [[1, 0, 0, 1]], listeners: 0, handlers: 0 });
+});
+
+describe("a parent that goes before it read what its children did", () => {
+  test.each(["while it works", "when it closed them itself"])("leaves no result on its way: %s", async (how) => {
+    const t = await createTestHerd({
+      agents: {
+        does,
+        lead: {
+          description: "delegates",
+          subagents: ["does"],
+          run: async (_task, worker) => {
+            const part = await worker.assign({ agent: "does", task: "x", label: "part", reusable: true });
+            // A look is no reading.
+            while ((await part.status()).state !== "completed") await new Promise((resolve) => setImmediate(resolve));
+            if (how !== "while it works") await worker.close({ label: "part" });
+            await t.owner.close({ label: "lead" });
+            return "too late";
+          },
+        },
+      },
+    });
+    const run = await t.owner.assign({ agent: "lead", task: "A" });
+    expect((await run.result()).status).toBe("closed");
+    await expectNothingLeft(t);
+  });
+
+  test("leaves none when it is a process", async () => {
+    const t = await createTestHerd({ agents: { does, lead: { ...does, subagents: ["does"] } } });
+    const [leads, script] = [t.scripted("lead"), t.scripted("does")];
+    await t.owner.assign({ agent: "lead", task: "A" });
+    const lead = await leads.run();
+    await lead.turn();
+    for (const label of ["kept", "closed"]) {
+      await lead.subagent({ action: "assign", agent: "does", task: "x", label, reusable: true });
+      const part = await script.run(label);
+      await part.turn();
+      await part.settle("part");
+    }
+    await lead.subagent({ action: "close", label: "closed" });
+    expect(await t.owner.close({ label: "lead" })).toEqual({ label: "lead" });
+    await expectNothingLeft(t);
+  });
 });

@@ -1,4 +1,7 @@
-import { describe, expect, test } from "vitest";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { type AgentDefinition, HerdError, type Worker } from "pi-herd";
 import { createTestHerd } from "pi-herd/testing";
 import { asks, does, gate } from "./support.ts";
@@ -154,4 +157,24 @@ describe("a leaf", () => {
     );
     expect(await textOf({ asks, does, inner, lead })).toMatchObject({ text: "invalid_request" });
   });
+});
+
+test("a parent does not go on with a session of another folder than its own", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "herd-delegation-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const lead = parent(async (task, worker) => {
+    const answer = (await worker.subagent({ action: "assign", session: task, task: "x" })) as any;
+    return answer.ok ? "started" : answer.error.reason;
+  });
+  const t = await createTestHerd({ agents: { asks, does, lead } });
+  for (const [where, heard] of [
+    [{ cwd: folder }, "other_cwd"],
+    [{}, "started"],
+  ] as const) {
+    const { sessionId } = await t.owner.assign({ agent: "does", task: "A", ...where });
+    await t.result();
+    await t.idle();
+    await t.owner.assign({ agent: "lead", task: sessionId });
+    expect((await t.result()).text).toBe(heard);
+  }
 });

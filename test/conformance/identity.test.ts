@@ -184,3 +184,18 @@ describe("the signs of life of a process", () => {
     await expectNothingLeft(t);
   });
 });
+
+test("a refusal names the state that the list shows: a lost worker is unknown, not ready", async () => {
+  const { t, run } = await atWork({ reusable: true, label: "one" });
+  await run.settle("done");
+  await t.result();
+  await t.idle();
+  await run.die();
+  expect(await statesOf(t)).toEqual(["one unknown"]);
+  const error = await refusalOf(t.owner.assign({ label: "one", task: "B" }));
+  expect(error).toMatchObject({ category: "worker_busy", details: { state: "unknown" } });
+  expect(error.message).toContain("it is unknown");
+  expect(error.nextAction).toContain("close it");
+  expect((await refusalOf(t.owner.steer({ label: "one", message: "x" }))).message).toContain('"one" is unknown');
+  expect((await refusalOf(t.owner.reply({ label: "one", message: "x" }))).message).toContain('"one" is unknown');
+});

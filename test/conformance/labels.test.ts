@@ -18,6 +18,18 @@ describe("an explicit label", () => {
     expect(await rowsOf(t)).toBe(before);
   });
 
+  test("that is taken is told before what is wrong with the files", async () => {
+    const t = await createTestHerd({ agents });
+    await t.owner.assign({ agent: "asks", task: "A", label: "one" });
+    for (const request of [{ files: ["gone.md"] }, { task: "x".repeat(200_000) }]) {
+      const refused = t.owner.assign({ agent: "does", task: "B", label: "one", ...request });
+      expect(await refusalOf(refused)).toMatchObject({ category: "worker_label_exists" });
+    }
+    expect(await refusalOf(t.owner.assign({ agent: "does", task: "B", files: ["gone.md"] }))).toMatchObject({
+      reason: "unreadable_file",
+    });
+  });
+
   test("that another owner holds in the same workspace is refused, and every stored row stays as it was", async () => {
     const t = await createTestHerd({ agents });
     const mine = t.herd.owner("mine", { workspace: "shared" });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createTestHerd, type ScriptedRun } from "pi-herd/testing";
-import { does, expectNothingLeft, keysOf, pausesOf, refusalOf, rowsOf, statesOf, until } from "./support.ts";
+import { does, expectNothingLeft, gate, keysOf, pausesOf, refusalOf, rowsOf, statesOf, until } from "./support.ts";
 
 const agents = { does };
 
@@ -356,4 +356,21 @@ describe("a caller that gives up", () => {
     await run.accept();
     expect((await assigned).requestId).toBe(run.requestId);
   });
+});
+
+test("a launch that comes while the herd closes is refused, and nothing of it is stored", async () => {
+  const held = gate();
+  const t = await createTestHerd({
+    agents: { does, waits: { description: "waits", run: () => held.opened.then(() => "x") } },
+  });
+  const script = t.scripted("does");
+  await t.owner.assign({ agent: "waits", task: "x" });
+  // Its file is still being read when the herd begins to close.
+  const refusal = refusalOf(t.owner.assign({ agent: "does", task: "A", files: [import.meta.filename] }));
+  await t.herd.close({ graceMs: 50 });
+  expect(await refusal).toMatchObject({ category: "internal_failure", reason: "herd_closed" });
+  held.open();
+  await t.crash();
+  expect(await keysOf(t, "lwx")).toEqual([]);
+  expect(script.runs).toEqual([]);
 });

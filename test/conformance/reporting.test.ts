@@ -198,3 +198,50 @@ describe("a worker in a process that is refused something", () => {
     expect(run.orders.map(({ kind }) => kind)).toEqual(["start"]);
   });
 });
+
+describe("what belongs to an assignment that ended", () => {
+  test("is not heard in the next one: a steer that nobody took in goes with its assignment", async () => {
+    const { t, run } = await atWork({ reusable: true, label: "one" });
+    await t.owner.steer({ label: "one", message: "old" });
+    const old = run.order("steer").orderId;
+    await run.settle("done");
+    await t.result();
+    await t.idle();
+    await t.owner.assign({ label: "one", task: "B" });
+    await run.turn();
+    await t.owner.steer({ label: "one", message: "new" });
+    const before = run.orders.length;
+    await t.crash();
+    await t.idle();
+    expect(run.orders.slice(before)).toMatchObject([{ kind: "steer", message: "new" }]);
+    expect(await run.hear(old)).toBe(false);
+    await expect(run.ask("May I?")).rejects.toMatchObject({ reason: "request_unacknowledged" });
+    await run.hear();
+    await run.ask("May I?");
+  });
+
+  test("leaves no order behind when a worker that is used once ends without having heard it", async () => {
+    const { t, run } = await atWork();
+    await t.owner.steer({ label: "does", message: "old" });
+    await run.settle("done");
+    expect((await t.result()).text).toBe("done");
+    await expectNothingLeft(t);
+  });
+
+  test("does not ask: a question that names it is refused, and the present one asks on", async () => {
+    const { t, run } = await atWork({ reusable: true, label: "one" });
+    const old = run.requestId;
+    await run.settle("done");
+    await t.result();
+    await t.idle();
+    const { requestId } = await t.owner.assign({ label: "one", task: "B" });
+    await run.turn();
+    run.requestId = old;
+    await expect(run.ask("Which?")).rejects.toMatchObject({ reason: "no_active_assignment" });
+    await expect(run.ask("Which?", { batch: ["ask_owner", "read"] })).rejects.toMatchObject({
+      reason: "not_sole_tool_call",
+    });
+    run.requestId = requestId;
+    expect(await run.ask("May I?")).toMatchObject({ assignmentRequestId: requestId });
+  });
+});

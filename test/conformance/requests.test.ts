@@ -1,6 +1,9 @@
-import { describe, expect, test } from "vitest";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { createTestHerd } from "pi-herd/testing";
-import { asks, does, rowsOf } from "./support.ts";
+import { asks, does, refusalOf, rowsOf } from "./support.ts";
 
 /** A herd whose only backend a test plays, so that it knows of every call. */
 async function scripted() {
@@ -126,4 +129,84 @@ test("five workers started at once each get their own task, and their results ke
   }
   const results = await Promise.all(runs.map(async ({ requestId }) => (await t.herd.assignment(requestId)).result()));
   expect(results.map(({ text }) => text)).toEqual(tasks.map((task) => `done with ${task}`));
+});
+
+describe("the same id again", () => {
+  test("is the same assignment, also when its files and its agent are gone by then", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "herd-requests-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    await writeFile(join(folder, "notes.md"), "notes");
+    const t = await createTestHerd({ agents: { asks, does }, cwd: folder });
+    const request = { agent: "does", task: "A", files: ["notes.md"], id: "one" };
+    const { requestId } = await t.owner.assign(request);
+    await t.result();
+    await rm(join(folder, "notes.md"));
+    expect((await t.owner.assign(request)).requestId).toBe(requestId);
+    await t.crash({ agents: { asks } });
+    expect((await t.owner.assign(request)).requestId).toBe(requestId);
+    expect(await refusalOf(t.owner.assign({ ...request, task: "B" }))).toMatchObject({ reason: "id_reused" });
+    expect(await refusalOf(t.owner.assign({ ...request, id: "two" }))).toMatchObject({ reason: "unknown_agent" });
+  });
+
+  test("is the same assignment of a session: while that goes on, in its live worker, and after its end", async () => {
+    const t = await createTestHerd({ agents: { asks, does } });
+    const first = await t.owner.assign({ agent: "asks", task: "A", reusable: true });
+    await (await t.question()).reply("yes");
+    await t.result();
+    await t.idle();
+    const request = { session: first.sessionId, task: "B", id: "live" };
+    const live = await t.owner.assign(request);
+    await (await t.question()).reply("yes");
+    await t.result();
+    await t.idle();
+    await t.owner.close({ label: "asks" });
+    expect((await t.owner.assign(request)).requestId).toBe(live.requestId);
+    const saved = await t.owner.assign({ ...request, id: "saved" });
+    const question = await t.question();
+    expect((await t.owner.assign({ ...request, id: "saved" })).requestId).toBe(saved.requestId);
+    await question.reply("yes");
+    await t.result();
+    await t.idle();
+    expect((await t.owner.assign({ ...request, id: "saved" })).requestId).toBe(saved.requestId);
+    expect(await refusalOf(t.owner.assign({ ...request, task: "C", id: "saved" }))).toMatchObject({
+      reason: "id_reused",
+    });
+  });
+
+  test("is the same reply, also when its files are gone by then", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "herd-requests-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const file = join(folder, "answer.md");
+    await writeFile(file, "yes");
+    const t = await createTestHerd({ agents: { asks } });
+    await t.owner.assign({ agent: "asks", task: "A" });
+    const question = await t.question();
+    const receipt = await question.reply("see there", { files: [file], id: "one" });
+    await rm(file);
+    expect(await question.reply("see there", { files: [file], id: "one" })).toEqual(receipt);
+    expect(await refusalOf(question.reply("no", { files: [file], id: "one" }))).toMatchObject({ reason: "id_reused" });
+  });
+});
+
+test("a typed close or reply that is not well-formed is refused by its fields, whatever workers there are", async () => {
+  const { t } = await scripted();
+  await t.owner.assign({ agent: "asks", task: "A" });
+  await t.question();
+  const before = await rowsOf(t);
+  const owner = t.owner as unknown as Record<"close" | "reply", (request?: unknown) => Promise<unknown>>;
+  for (const [call, field] of [
+    [owner.close(), "label"],
+    [owner.close({ label: "Asks" }), "label"],
+    [owner.close({ label: "asks", force: true }), "force"],
+    [owner.reply({ label: "Asks", message: "yes" }), "label"],
+  ] as const) {
+    expect(await refusalOf(call)).toMatchObject({ category: "invalid_request", field, rollbackOccurred: false });
+  }
+  expect(await rowsOf(t)).toBe(before);
+});
+
+test("metadata is measured in bytes", async () => {
+  const { t } = await scripted();
+  const error = await refusalOf(t.owner.assign({ agent: "does", task: "A", metadata: "ä".repeat(9_000) }));
+  expect(error).toMatchObject({ category: "invalid_request", field: "metadata" });
 });

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type AgentDefinition, createHerd, type HerdOptions, type Result } from "pi-herd";
+import { type AgentDefinition, createHerd, levelStore, type HerdOptions, type Result } from "pi-herd";
 import { createTestHerd } from "pi-herd/testing";
 import { asks, does } from "./support.ts";
 
@@ -192,4 +192,19 @@ describe("a herd's folder", () => {
       expect(await modeOf(join(directory, "sessions", name))).toBe(0o600);
     }
   });
+});
+
+test("the session file of a process is the one that its backend told, or none", async () => {
+  const t = await createTestHerd({ agents: { does }, store: levelStore(await folder()) });
+  onTestFinished(() => t.close());
+  const script = t.scripted("does");
+  for (const place of [{}, { sessionPath: "/sessions/told.jsonl" }]) {
+    await t.owner.assign({ agent: "does", task: "A", label: "one" });
+    const run = await script.run();
+    await run.identify(run.order("start").sessionId, place);
+    await run.turn();
+    await run.settle("done");
+    expect((await t.result()).details["piSessionFile"]).toBe(place.sessionPath);
+    await t.idle();
+  }
 });
