@@ -51,6 +51,8 @@ export interface FunctionExecutor extends Executor {
   launched(step: Step, context: Pick<WorkerContext, "runId" | "agent">): void;
   /** Goes on with the runs that were executing when the store was last closed or the process ended. */
   resume(orders: readonly OrderRecord[]): Promise<void>;
+  /** Why a run waits although somebody could do something about it. */
+  waitsFor(runId: string): string | undefined;
   /** The answer to an open question is on disk. */
   answered(runId: string, ask: AskRecord): void;
   /** A steer is on disk. */

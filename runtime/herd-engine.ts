@@ -3,7 +3,7 @@ import { activeRequest, shownState } from "../machines/projection.ts";
 import { recordAbandoned, recordAnswered, recordAsked } from "./asks/record.ts";
 import { reply, replyFields } from "./asks/reply.ts";
 import { recordSteered } from "./subagent/record.ts";
-import type { Question } from "./asks/question.ts";
+import { questionOf, type Question } from "./asks/question.ts";
 import { Backends } from "./backends/backends.ts";
 import { delegationOf } from "./deliveries/delegation.ts";
 import { Deliveries } from "./deliveries/deliveries.ts";
@@ -157,28 +157,15 @@ export class HerdEngine implements Engine, HandleSource {
   }
 
   question(ask: AskRecord, request: RequestRecord, attempt: number): Question {
-    return {
-      askId: ask.askId,
-      requestId: request.requestId,
-      label: request.label,
-      agent: request.agent,
-      owner: request.owner,
-      ...(request.metadata !== undefined && { metadata: request.metadata }),
-      question: ask.question,
-      answerFormat: "text",
-      files: ask.files,
-      askedAt: new Date(ask.askedAt).toISOString(),
-      deliveryId: ask.deliveryId,
-      attempt,
-      reply: async (message, options = {}) =>
-        reply(this, {
-          ...replyFields({ ...options, askId: ask.askId, message }),
-          owner: ask.owner,
-          // A parent's workers work where it works.
-          cwd: request.parentRunId === undefined ? (this.folders.get(ask.owner) ?? this.cwd) : request.cwd,
-          operation: "reply",
-        }),
-    };
+    return questionOf(ask, request, attempt, async (message, options = {}) =>
+      reply(this, {
+        ...replyFields({ ...options, askId: ask.askId, message }),
+        owner: ask.owner,
+        // A parent's workers work where it works.
+        cwd: request.parentRunId === undefined ? (this.folders.get(ask.owner) ?? this.cwd) : request.cwd,
+        operation: "reply",
+      }),
+    );
   }
 
   /** The handle of an accepted request. */

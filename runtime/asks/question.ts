@@ -1,5 +1,5 @@
 import type { Evidence, Json } from "../../machines/vocabulary.ts";
-import type { OwnerRef } from "../kernel/records.ts";
+import type { AskRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
 
 export type AnswerFormat = "text" | "confirm" | "select" | "form" | "free";
 
@@ -40,4 +40,28 @@ export interface ReplyReceipt {
   askId: string;
   assignmentRequestId: string;
   sessionId: string;
+}
+
+/** A question as its owner gets it, with its reply. */
+export function questionOf(
+  ask: AskRecord,
+  request: RequestRecord,
+  attempt: number,
+  reply: Question["reply"],
+): Question {
+  return {
+    askId: ask.askId,
+    requestId: request.requestId,
+    label: request.label,
+    agent: request.agent,
+    owner: request.owner,
+    ...(request.metadata !== undefined && { metadata: request.metadata }),
+    question: ask.question,
+    answerFormat: "text",
+    files: ask.files,
+    askedAt: new Date(ask.askedAt).toISOString(),
+    deliveryId: ask.deliveryId,
+    attempt,
+    reply,
+  };
 }

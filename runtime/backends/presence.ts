@@ -5,6 +5,8 @@ import { messageOf } from "../errors.ts";
 
 /** How long a process may take to be proven gone after it was told to stop. Source: specification of `close`. */
 const GONE_WITHIN_MS = 2_000;
+/** How long a backend may take to say whether a process is there. Source: specification of timeouts. */
+const ANSWER_WITHIN_MS = 30_000;
 /** How often what could not be proved is looked at again. */
 const LOOK_AGAIN_MS = 30_000;
 /** Longest diagnostic that a row keeps. */
@@ -32,16 +34,21 @@ export class Presence {
   }
 
   /**
-   * What the worker's backend can prove. A backend that is missing here, or that fails, proves nothing; nor does a process
-   * that lives but speaks for another session.
+   * What the worker's backend can prove. A backend that is missing here, that fails or does not answer proves nothing; nor
+   * does a process that lives but speaks for another session.
    */
   async identify({ backend, runId, speaksFor }: Known): Promise<Identity> {
     if (backend === FUNCTIONS) return "present";
+    const over = new AbortController();
+    const late = this.#engine.clock.pause(ANSWER_WITHIN_MS, over.signal).then(() => "unprovable" as const);
     try {
-      const identity = (await this.#backends.get(backend)?.identify(runId)) ?? "unprovable";
+      const asked = this.#backends.get(backend)?.identify(runId) ?? ("unprovable" as const);
+      const identity = await Promise.race([asked, late]);
       return identity === "present" && speaksFor !== undefined ? "unprovable" : identity;
     } catch {
       return "unprovable";
+    } finally {
+      over.abort();
     }
   }
 

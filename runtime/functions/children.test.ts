@@ -205,6 +205,30 @@ describe.each(modes)("a parent, $name", ({ options }) => {
     expect((await t.result()).text).toBe("A: from a catch");
   });
 
+  test("that asks although nothing reads a finished child is said to wait for that", async () => {
+    const t = await createTestHerd({
+      ...options,
+      agents: {
+        quick: { description: "quick", run: async () => "done" },
+        lead: parent(
+          async (_task, worker) => {
+            const part = await worker.assign({ agent: "quick", task: "x", label: "part" });
+            await worker.step("until it is done", async () => {
+              while ((await part.status()).state !== "completed") await new Promise((resolve) => setImmediate(resolve));
+            });
+            return worker.askOwner({ question: "Now?" });
+          },
+          ["quick"],
+        ),
+      },
+    });
+    await t.owner.assign({ agent: "lead", task: "A" });
+    await t.idle();
+    const { workers } = await t.owner.list();
+    const diagnostic = workers.find(({ label }) => label === "lead")?.diagnostic;
+    expect(diagnostic).toMatch(/waits until it has read the result of "part"/);
+  });
+
   test("hears a child that was closed, and goes on", async () => {
     const t = await createTestHerd({
       ...options,

@@ -82,7 +82,9 @@ export function workerFace(execution: Execution): Worker {
         return;
       } catch (error) {
         if (!wait || !(error instanceof HerdError) || !PASSING.has(error.reason)) throw error;
+        execution.functions.noteWait(runId, whyItWaits(execution));
         await execution.news("turn", seen);
+        execution.functions.noteWait(runId, undefined);
         await execution.live();
       }
     }
@@ -137,6 +139,11 @@ export function workerFace(execution: Execution): Worker {
       await record(claim.key, entry);
       return entry.value as T;
     });
+  }
+
+  /** A command to a child stands in the journal with its receipt: by the time of a re-run the child may be gone. */
+  async function once<T extends object>(name: string, command: (key: string) => Promise<T>): Promise<T> {
+    return (await journalled(name, async (key) => (await command(key)) as unknown as Json, {})) as unknown as T;
   }
 
   async function record(key: string, entry: StepEntry): Promise<void> {
@@ -297,28 +304,25 @@ export function workerFace(execution: Execution): Worker {
       const { askId, message, id } = given as { askId?: string; message: Json; id?: string };
       const before = askId !== undefined && id === undefined && execution.children.answeredBefore(askId, message);
       if (before) return before;
-      return execution.during("running", () =>
-        reply(engine, {
-          ...replyFields(given),
-          owner: runId,
-          cwd: request.cwd,
-          operation: "reply",
-          ...place,
-        }),
+      const command = { ...replyFields(given), owner: runId, cwd: request.cwd, operation: "reply", ...place };
+      if (askId !== undefined) return execution.during("running", () => reply(engine, command));
+      // What a label means is the question of the moment: a re-run would mean another one.
+      return once(`reply:${command.label}`, (key) =>
+        reply(engine, { ...command, id: id ?? idFrom(`${request.requestId}/${key}`) }),
       );
     },
 
     async steer(given) {
       await execution.gate();
       assertDelegates("steer");
-      return execution.during("running", () => steer(engine, { ...place, cwd: request.cwd }, given));
+      return once(`steer:${given?.label}`, () => steer(engine, { ...place, cwd: request.cwd }, given));
     },
 
     async close(given) {
       await execution.gate();
       assertDelegates("close");
       const closing = { ...place, ...closeFields(given), operation: "close" };
-      return execution.during("running", () => close(engine, closing));
+      return once(`close:${closing.label}`, () => close(engine, closing));
     },
   };
   return face;
@@ -332,6 +336,18 @@ export function workerFace(execution: Execution): Worker {
       rule.nextAction,
     );
   }
+}
+
+/** What keeps a question back that nothing moves on by itself: a result that the function has not read yet. */
+function whyItWaits({ engine, treeId, runId }: Execution): string | undefined {
+  const tree = engine.kernel.loaded(treeId);
+  const worker = tree?.worker(runId);
+  if (tree === undefined || worker === undefined) return undefined;
+  const { active, undelivered } = worker.context.children;
+  if (active > 0 || undelivered === 0) return undefined;
+  const unread = [...tree.resting.values()].filter(({ path }) => path.startsWith(`${worker.path}/`));
+  const labels = unread.map(({ context }) => `"${context.label}"`).join(", ");
+  return `It has a question for its owner and waits until it has read the result of ${labels}: await its result().`;
 }
 
 /** How an assignment is told apart in the journal: by agent, session or label, whichever names its worker. */

@@ -39,6 +39,7 @@ export class Functions implements FunctionExecutor {
   readonly #queued = new Map<string, () => void>();
   /** Runs that wait in memory, longest first. */
   readonly #waiting = new Set<Execution>();
+  readonly #waits = new Map<string, string>();
   readonly #stops = new Map<string, StopReason["code"]>();
   #closing = false;
 
@@ -142,6 +143,16 @@ export class Functions implements FunctionExecutor {
     step.put(keys.order(context.runId, RUN), order);
   }
 
+  /** Why a run waits although somebody could do something about it. Known of runs in memory. */
+  waitsFor(runId: string): string | undefined {
+    return this.#waits.get(runId);
+  }
+
+  noteWait(runId: string, why: string | undefined): void {
+    if (why === undefined) this.#waits.delete(runId);
+    else this.#waits.set(runId, why);
+  }
+
   /** The answer to an open question is on disk. */
   answered(runId: string, ask: AskRecord): void {
     this.#executions.get(runId)?.answered(ask);
@@ -192,6 +203,7 @@ export class Functions implements FunctionExecutor {
 
   /** An execution is over or revoked. */
   ended(execution: Execution): void {
+    this.#waits.delete(execution.runId);
     this.#waiting.delete(execution);
     if (this.#executions.get(execution.runId) === execution) this.#executions.delete(execution.runId);
     this.#engine.quieter();

@@ -113,6 +113,42 @@ describe.each(modes)("the tools of a function worker, $name", ({ options }) => {
     expect((await t.result()).text).toBe("one two");
   });
 
+  test("let a re-run steer, answer and close by label what is gone by then", async () => {
+    const told: string[] = [];
+    const part = {
+      description: "asks",
+      run: async (task: string, worker: Worker) => {
+        const answer = await worker.askOwner({ question: `${task}?` });
+        told.push(...worker.steers().map(({ message }) => message));
+        return answer;
+      },
+    };
+    const slow = { description: "never ends", run: () => new Promise<string>(() => undefined) };
+    const lead = {
+      description: "leads",
+      subagents: ["part", "slow"],
+      run: async (_task: string, worker: Worker) => {
+        await worker.assign({ agent: "slow", task: "x" });
+        const steered = await worker.steer({ label: "slow", message: "hurry" });
+        await worker.close({ label: "slow" });
+        const run = await worker.assign({ agent: "part", task: "part" });
+        await run.result().catch(() => undefined);
+        const replied = await worker.reply({ label: "part", message: "so" });
+        const { text } = await run.result();
+        return `${text}, ${await worker.askOwner({ question: "Done?" })}, ${steered.requestId} ${replied.askId}`;
+      },
+    };
+    const t = await open({ agents: { lead, part, slow } });
+    await t.owner.assign({ agent: "lead", task: "go" });
+    const question = await t.question();
+    await t.crash();
+    await t.owner.reply({ askId: question.askId, message: "yes" });
+    const { text, error } = await t.result();
+    expect(error).toBeUndefined();
+    expect(text).toMatch(/^so, yes, \w+ \w+\.0001$/);
+    expect((await t.owner.list()).workers).toEqual([]);
+  });
+
   test("give a re-run the questions of a child that waits, one after the other, and the same answers", async () => {
     const twice = {
       description: "asks twice",

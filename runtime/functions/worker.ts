@@ -69,11 +69,15 @@ export interface Worker {
   subagent(input: unknown): Promise<any>;
   /** The handle of a worker of its own by the `request_id` that `subagent` gave, to await its result. */
   assignment(requestId: string, options?: { onQuestion?: (question: Question) => unknown }): Promise<Assignment>;
+  /** Its workers and its agents as they are now: not journalled, so a re-run may see something else. */
   list(): Promise<Listing>;
+  /** Journalled with its receipt; the child may hear it twice when the process dies in between. */
   steer(request: { label: string; message: string; files?: string[] }): Promise<SteerReceipt>;
+  /** Answers a child's question, once. By label it is journalled: in `onQuestion` use the question's own `reply`. */
   reply(
     request: ({ askId: string } | { label: string }) & { message: Json; files?: string[]; id?: string },
   ): Promise<ReplyReceipt>;
+  /** Journalled with its receipt. */
   close(request: { label: string }): Promise<CloseReceipt>;
   /** Where the worker works: the owner's, or its parent's, directory. The engine never changes the process's. */
   readonly cwd: string;

@@ -118,7 +118,10 @@ function rowOf(engine: Engine, tree: Tree, path: string, state: string, context:
       engine.deliveries.errorOf(engine.ownerKey(tree, path), context.runId),
     resultError: context.resultError ?? undefined,
     diagnostic:
-      context.unproven ?? (context.lost && top === "unknown" ? LOST : undefined) ?? context.diagnostic ?? undefined,
+      context.unproven ??
+      (context.lost && top === "unknown" ? LOST : undefined) ??
+      context.diagnostic ??
+      engine.functions.waitsFor(context.runId),
     queued: state === "settling.queued" ? true : undefined,
     question: ask && !ask.answer ? { askId: ask.askId, question: ask.question } : undefined,
   }) as WorkerRow;

@@ -142,6 +142,8 @@ export class ScriptedRun {
 export class ScriptedAgent {
   readonly agent: string;
   readonly runs: ScriptedRun[] = [];
+  /** `false`: nobody hears whether a process is there. */
+  answers = true;
   /** What the backend can prove about a run; `present` unless set. */
   readonly identities = new Map<string, Identity>();
   /** `false`: a stop order is not carried out until the test calls `exit()`. */
@@ -218,6 +220,7 @@ export class ScriptedBackend implements Backend {
 
   async identify(runId: string): Promise<Identity> {
     const script = this.#scripts.get(this.#agents.get(runId) ?? "");
+    if (script?.answers === false) await new Promise(() => undefined);
     return script === undefined ? "absent" : (script.identities.get(runId) ?? "present");
   }
 

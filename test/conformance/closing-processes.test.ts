@@ -304,3 +304,16 @@ describe("the clean-up after a delivered result", () => {
     await expectNothingLeft(t);
   });
 });
+
+test("a backend that does not say within half a minute what runs proves nothing: the close is refused, and may be tried again", async () => {
+  const { t, script, run, stops } = await atWork();
+  script.answers = false;
+  const closing = refusalOf(t.owner.close({ label: "does" }));
+  await t.clock.advance("31s");
+  expect(await closing).toMatchObject({ category: "target_not_found", reason: "identity_unproven" });
+  expect(stops()).toBe(0);
+  script.answers = true;
+  script.stopsAtOnce = true;
+  await t.owner.close({ label: run.label });
+  await expectNothingLeft(t);
+});
