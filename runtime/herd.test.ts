@@ -244,6 +244,7 @@ describe("assign", () => {
     ["an empty id", { id: "" }, "id"],
     ["metadata beyond 16 KB", { metadata: "x".repeat(16_400) }, "metadata"],
     ["a blank file", { files: [" "] }, "files"],
+    ["a folder that is not there", { cwd: "./no/such/folder" }, "cwd"],
     ["an unknown field", { tsak: "A" }, "tsak"],
   ])("with %s is refused by field before anything changes", async (_what, change, field) => {
     const t = await createTestHerd({ agents });

@@ -93,6 +93,8 @@ export function resolveOptions(options: HerdOptions<object>): ResolvedOptions {
     return `option ${issue.path.join(".")}: ${issue.message}`;
   });
   throw invalidRequest("createHerd", "bad_option", findings.join("; "), "correct the options of createHerd", {
-    field: parsed.error.issues.map((issue) => issue.path.join(".") || "options").join(", "),
+    field: parsed.error.issues
+      .map((issue) => (issue.code === "unrecognized_keys" ? issue.keys.join(", ") : issue.path.join(".")))
+      .join(", "),
   });
 }

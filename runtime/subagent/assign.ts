@@ -1,4 +1,4 @@
-import { realpath } from "node:fs/promises";
+import { realpath, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { z } from "zod";
 import { LABEL_PATTERN, type Evidence, type Json } from "../../machines/vocabulary.ts";
@@ -245,10 +245,16 @@ function checkAllowed(by: Controller, agent: string): void {
   );
 }
 
-/** The children of a parent work where it works. */
+/** A worker works in a folder that is there; the children of a parent work where it works. */
 async function checkCwd(by: Controller, cwd: string): Promise<void> {
-  if (by.parent === undefined || (await sameFolder(by.cwd, resolve(by.cwd, cwd)))) return;
-  throw invalidRequest("assign", "other_cwd", "A child works in its parent's working directory", "leave cwd out", {
+  const folder = resolve(by.cwd, cwd);
+  if (by.parent !== undefined && !(await sameFolder(by.cwd, folder))) {
+    throw invalidRequest("assign", "other_cwd", "A child works in its parent's working directory", "leave cwd out", {
+      field: "cwd",
+    });
+  }
+  if (await isFolder(folder)) return;
+  throw invalidRequest("assign", "no_cwd", `There is no folder "${folder}"`, "give a folder that is there as cwd", {
     field: "cwd",
   });
 }
@@ -265,7 +271,7 @@ async function checkSaved(by: Controller, { id, cwd }: SavedSession, asserted: s
       field: "session",
     });
   }
-  if (!(await exists(cwd))) {
+  if (!(await isFolder(cwd))) {
     throw invalidRequest(
       "assign",
       "no_cwd",
@@ -289,8 +295,8 @@ async function checkSaved(by: Controller, { id, cwd }: SavedSession, asserted: s
   );
 }
 
-async function exists(folder: string): Promise<boolean> {
-  return (await realpath(folder).catch(() => undefined)) !== undefined;
+async function isFolder(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined))?.isDirectory() === true;
 }
 
 async function sameFolder(a: string, b: string): Promise<boolean> {
