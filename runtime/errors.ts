@@ -1,14 +1,17 @@
 /** The nine public categories. Source: the `subagent` API, "Errors"; rules of the engine, chapter 8. */
-export type ErrorCategory =
-  | "not_running_inside_herdr"
-  | "worker_label_exists"
-  | "pane_not_ready"
-  | "target_not_found"
-  | "target_ambiguous"
-  | "rollback_failure"
-  | "worker_busy"
-  | "invalid_request"
-  | "internal_failure";
+export const CATEGORIES = [
+  "not_running_inside_herdr",
+  "worker_label_exists",
+  "pane_not_ready",
+  "target_not_found",
+  "target_ambiguous",
+  "rollback_failure",
+  "worker_busy",
+  "invalid_request",
+  "internal_failure",
+] as const;
+
+export type ErrorCategory = (typeof CATEGORIES)[number];
 
 export interface HerdErrorOptions {
   category: ErrorCategory;

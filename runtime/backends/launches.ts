@@ -2,7 +2,7 @@ import type { Json, Place, WorkerInput } from "../../machines/vocabulary.ts";
 import { startDeadline } from "../asks/deadline.ts";
 import type { Backend, StartFailure } from "../backend.ts";
 import type { Engine, LaunchPlan } from "../engine.ts";
-import { HerdError, messageOf, type ErrorCategory } from "../errors.ts";
+import { CATEGORIES, HerdError, messageOf } from "../errors.ts";
 import type { CallerIdRecord, LaunchRecord, PendingLaunch, RequestRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import { passFailpoint } from "../store/failpoint.ts";
@@ -15,18 +15,6 @@ const DEFAULT_BUDGET_MS = 302_000;
 const DIAGNOSTIC_RESERVE_MS = 2_000;
 const DIAGNOSTIC_LINES = 40;
 const DIAGNOSTIC_BYTES = 8 * 1024;
-
-const CATEGORIES = new Set<string>([
-  "not_running_inside_herdr",
-  "worker_label_exists",
-  "pane_not_ready",
-  "target_not_found",
-  "target_ambiguous",
-  "rollback_failure",
-  "worker_busy",
-  "invalid_request",
-  "internal_failure",
-]);
 
 type Accepted = (step: Step, request: RequestRecord) => void;
 
@@ -305,7 +293,7 @@ function failureOf(
   { snapshot, left, paneId }: { snapshot?: string | undefined; left?: string | undefined; paneId?: string | undefined },
 ): HerdError {
   const { stage, output } = failure;
-  const category = (CATEGORIES.has(failure.category ?? "") ? failure.category : "pane_not_ready") as ErrorCategory;
+  const category = CATEGORIES.find((known) => known === failure.category) ?? "pane_not_ready";
   const why =
     failure.message ??
     (output === "malformed" ? "its start answered something unusable" : "its start answered nothing");

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { inMode, modes } from "../../test/support/modes.ts";
+import type { TestHerd } from "../testing/index.ts";
 import type { Worker } from "./worker.ts";
 
 /** Models run by functions: what the tools tell them stands in the journal, so that a re-run shows the same. */
@@ -8,6 +9,23 @@ const asks = {
   description: "asks",
   run: async (task: string, worker: Worker) => `${task}: ${await worker.askOwner({ question: `${task}?` })}`,
 };
+
+const twice = {
+  description: "asks twice",
+  run: async (_task: string, worker: Worker) =>
+    `${await worker.askOwner({ question: "first?" })} ${await worker.askOwner({ question: "second?" })}`,
+};
+
+/** The result of a lead whose questions are answered each after a crash. */
+async function answeredOverCrashes(t: TestHerd, answers: readonly string[]): Promise<string> {
+  await t.owner.assign({ agent: "lead", task: "go" });
+  for (const message of answers) {
+    const { askId } = await t.question();
+    await t.crash();
+    await t.owner.reply({ askId, message });
+  }
+  return (await t.result()).text;
+}
 
 describe.each(modes)("the tools of a function worker, $name", ({ options }) => {
   const open = inMode(options);
@@ -84,11 +102,6 @@ describe.each(modes)("the tools of a function worker, $name", ({ options }) => {
   });
 
   test("reply to two questions of one child, each once, over a crash between them", async () => {
-    const twice = {
-      description: "asks twice",
-      run: async (_task: string, worker: Worker) =>
-        `${await worker.askOwner({ question: "first?" })} ${await worker.askOwner({ question: "second?" })}`,
-    };
     const lead = {
       description: "leads",
       subagents: ["twice"],
@@ -103,14 +116,7 @@ describe.each(modes)("the tools of a function worker, $name", ({ options }) => {
         }
       },
     };
-    const t = await open({ agents: { lead, twice } });
-    await t.owner.assign({ agent: "lead", task: "go" });
-    for (const message of ["one", "two"]) {
-      const { askId } = await t.question();
-      await t.crash();
-      await t.owner.reply({ askId, message });
-    }
-    expect((await t.result()).text).toBe("one two");
+    expect(await answeredOverCrashes(await open({ agents: { lead, twice } }), ["one", "two"])).toBe("one two");
   });
 
   test("let a re-run steer, answer and close by label what is gone by then", async () => {
@@ -150,11 +156,6 @@ describe.each(modes)("the tools of a function worker, $name", ({ options }) => {
   });
 
   test("give a re-run the questions of a child that waits, one after the other, and the same answers", async () => {
-    const twice = {
-      description: "asks twice",
-      run: async (_task: string, worker: Worker) =>
-        `${await worker.askOwner({ question: "first?" })} ${await worker.askOwner({ question: "second?" })}`,
-    };
     const lead = {
       description: "leads",
       subagents: ["twice"],
@@ -170,14 +171,7 @@ describe.each(modes)("the tools of a function worker, $name", ({ options }) => {
         }
       },
     };
-    const t = await open({ agents: { lead, twice } });
-    await t.owner.assign({ agent: "lead", task: "go" });
-    for (const message of ["one", "two"]) {
-      const { askId } = await t.question();
-      await t.crash();
-      await t.owner.reply({ askId, message });
-    }
-    expect((await t.result()).text).toBe("one two");
+    expect(await answeredOverCrashes(await open({ agents: { lead, twice } }), ["one", "two"])).toBe("one two");
   });
 
   test("give a step's first run what its re-run will get", async () => {
