@@ -1,4 +1,5 @@
 import type { Evidence, Json, Outcome, Place } from "../machines/vocabulary.ts";
+import type { LaunchPolicy } from "./definitions/definition.ts";
 
 /** The backend name of workers that are async functions in this process. */
 export const FUNCTIONS = "functions";
@@ -50,7 +51,7 @@ export interface Launch {
   /** The saved session that is continued, or whose copy the new session begins with. */
   session?: { continues: string } | { forks: string };
   /** What the agent's definition file says, as it was when the worker was launched. */
-  policy?: Json;
+  policy?: LaunchPolicy;
 }
 
 /** What a backend is told to do, and the event that confirms it. */

@@ -1,4 +1,4 @@
-import type { Json, WorkerContext, WorkerFact, WorkerInput } from "../machines/vocabulary.ts";
+import type { WorkerContext, WorkerFact, WorkerInput } from "../machines/vocabulary.ts";
 import type { Question } from "./asks/question.ts";
 import type { BackendEvent, Identity, StartFailure } from "./backend.ts";
 import type { AssignmentStatus } from "./deliveries/assignment.ts";
@@ -6,6 +6,7 @@ import type { Result } from "./deliveries/result.ts";
 import type { Deliveries } from "./deliveries/deliveries.ts";
 import type { Events } from "./events.ts";
 import type { HerdError } from "./errors.ts";
+import type { LaunchPolicy } from "./definitions/definition.ts";
 import type { Agents } from "./functions/agent.ts";
 import type { Kernel } from "./kernel/kernel.ts";
 import type {
@@ -68,7 +69,7 @@ export interface LaunchPlan {
   /** The whole budget in milliseconds. */
   timeoutMs: number | undefined;
   session?: NonNullable<LaunchRecord["session"]>;
-  policy?: Json | undefined;
+  policy?: LaunchPolicy | undefined;
 }
 
 /** Workers in processes, and which backend runs whom. */

@@ -138,7 +138,7 @@ export class HerdEngine implements Engine, HandleSource {
 
   /** The agents that a parent worker may start: as its definition said when it was launched. */
   subagentsOf({ agent, runId }: WorkerContext): readonly string[] {
-    const frozen = this.kernel.read<LaunchRecord>(keys.launch(runId))?.policy as { subagents?: string[] } | undefined;
+    const frozen = this.kernel.read<LaunchRecord>(keys.launch(runId))?.policy;
     return frozen?.subagents ?? this.agents.find(agent)?.subagents ?? [];
   }
 

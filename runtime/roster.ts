@@ -1,8 +1,15 @@
 import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
-import type { Evidence, Json } from "../machines/vocabulary.ts";
+import type { Evidence } from "../machines/vocabulary.ts";
 import { composeBody } from "./definitions/body.ts";
-import { delegates, metadataOf, policyOf, type AgentRow, type Definition } from "./definitions/definition.ts";
+import {
+  delegates,
+  metadataOf,
+  policyOf,
+  type AgentRow,
+  type Definition,
+  type LaunchPolicy,
+} from "./definitions/definition.ts";
 import type { Definitions, Finding, Roster as Files } from "./definitions/roster.ts";
 import { invalidRequest, withoutUndefined, type HerdError } from "./errors.ts";
 import { nearest, type AgentDefinition, type Agents } from "./functions/agent.ts";
@@ -164,9 +171,9 @@ export async function checkProject(definition: Definition, cwd: string): Promise
 export async function frozenPolicy(
   { definition }: Agent & { definition: Definition },
   { leaf, files }: { leaf: boolean; files: readonly Evidence[] },
-): Promise<Json> {
+): Promise<LaunchPolicy> {
   const systemPrompt = await composeBody(definition, new Set(files.map(({ path }) => path)));
-  return policyOf(definition, { leaf, systemPrompt }) as unknown as Json;
+  return policyOf(definition, { leaf, systemPrompt });
 }
 
 function functionAgent(name: string, { enabled, subagents = [] }: AgentDefinition): Agent {

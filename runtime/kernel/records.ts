@@ -1,3 +1,4 @@
+import type { LaunchPolicy } from "../definitions/definition.ts";
 import type { Evidence, Json, Outcome } from "../../machines/vocabulary.ts";
 
 /** The rows that are not actors. All are JSON; what is unset is absent. */
@@ -130,7 +131,7 @@ export interface LaunchRecord {
   tree: string;
   /** The accepted form of the saved session that it continues or forks. */
   session?: { continues: string } | { forks: string };
-  policy?: Json;
+  policy?: LaunchPolicy;
   /** Until its backend has accepted the task: what is stored then, and how long that may take. */
   pending?: PendingLaunch;
 }

@@ -3,6 +3,7 @@ import type { Evidence, Json, WorkerInput } from "../../machines/vocabulary.ts";
 import { startDeadline } from "../asks/deadline.ts";
 import { FUNCTIONS } from "../backend.ts";
 import { claimSession } from "../claims.ts";
+import type { LaunchPolicy } from "../definitions/definition.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError } from "../errors.ts";
 import { newId } from "../ids.ts";
@@ -21,7 +22,7 @@ export interface Plan {
   backend: string;
   /** Its agent may start workers of its own. */
   delegates: boolean;
-  policy?: Json | undefined;
+  policy?: LaunchPolicy | undefined;
   label: string | undefined;
   cwd: string;
   task: string;

@@ -35,7 +35,7 @@ const assign = (t: TestHerd, request: object) =>
   t.owner.subagent({ action: "assign", task: "Do it", ...request }) as Promise<any>;
 
 async function policyOf(script: ScriptedAgent | undefined, label?: string): Promise<LaunchPolicy> {
-  return (await (script as ScriptedAgent).run(label)).order("start").policy as unknown as LaunchPolicy;
+  return (await (script as ScriptedAgent).run(label)).order("start").policy as LaunchPolicy;
 }
 
 describe("a definition file", () => {
@@ -188,7 +188,7 @@ describe("a file that a prompt names", () => {
     await assign(t, { agent: "lead", files: [at("link.txt")] });
     const start = (await (scripts["lead"] as ScriptedAgent).run()).order("start");
     expect(start.files).toEqual([{ path: at("agents/body.txt"), bytes: 8, text: "the body" }]);
-    expect((start.policy as unknown as LaunchPolicy).systemPrompt).toBe("Read this.");
+    expect(start.policy?.systemPrompt).toBe("Read this.");
   });
 });
 
