@@ -86,11 +86,7 @@ export class Recovery {
   async #goOn(treeId: string, { state, context }: WorkerView, orders: readonly OrderRecord[]): Promise<void> {
     const { runId } = context;
     if (state === "settling.launching") await this.#launches.renew(treeId, runId);
-    if (context.unproven !== undefined) {
-      await this.#engine.kernel.run(treeId, (step) => step.send(runId, { type: "identity.proven" }), {
-        operation: "identify",
-      });
-    }
+    await this.#believe(treeId, context);
     this.#presence.trust(runId);
     this.#orders.handAgain(runId);
     for (const order of orders) this.#orders.perform(order);
@@ -107,8 +103,19 @@ export class Recovery {
     }
     // Nothing says that it was started again already: it is now, and only what then ends is lost.
     const begins = orders.filter(({ kind }) => BEGINNINGS.has(kind));
-    if (context.restarted && begins.length > 0) for (const order of begins) this.#orders.perform(order);
-    else await this.#engine.backends.report(runId, { type: "exited" });
+    if (context.restarted && begins.length > 0) {
+      // Whatever it said for whom it spoke, the next one has said nothing yet.
+      await this.#believe(treeId, context);
+      for (const order of begins) this.#orders.perform(order);
+    } else await this.#engine.backends.report(runId, { type: "exited" });
+  }
+
+  /** Nothing is in doubt any more. */
+  async #believe(treeId: string, { runId, unproven }: WorkerView["context"]): Promise<void> {
+    if (unproven === undefined) return;
+    await this.#engine.kernel.run(treeId, (step) => step.send(runId, { type: "identity.proven" }), {
+      operation: "identify",
+    });
   }
 
   /** It is proved again that what runs is this worker: it gets what was held back meanwhile. */

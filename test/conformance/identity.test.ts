@@ -107,6 +107,25 @@ describe("a process that speaks for another session", () => {
     expect((await t.result()).text).toBe("done");
   });
 
+  test("and is gone when the store is opened, having begun nothing, is started again a second time", async () => {
+    const t = await herdOnDisk({ agents });
+    const script = t.scripted("does");
+    const { requestId } = await t.owner.assign({ agent: "does", task: "A" });
+    const run = await script.run();
+    await run.die();
+    await run.identify(foreign);
+    await t.idle();
+    script.identities.set(run.runId, "absent");
+    await t.crash();
+    await t.idle();
+    expect(run.orders.map(({ kind }) => kind)).toEqual(["start", "start", "start"]);
+    expect(await statesOf(t)).toEqual(["does working"]);
+    await run.turn();
+    await run.settle("done");
+    expect(await t.result()).toMatchObject({ requestId, text: "done" });
+    await expectNothingLeft(t);
+  });
+
   test("never makes a reusable worker ready", async () => {
     const { t, run, sessionId } = await atWork({ reusable: true });
     await run.settle("done");
