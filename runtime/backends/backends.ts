@@ -142,6 +142,10 @@ export class Backends implements BackendHost, ProcessExecutor {
         if (step.worker(runId)?.state === "closed") break;
         this.#stop(step, base);
         break;
+      case "ask.opened":
+        // Who asks has begun, although no turn said so.
+        this.#orders.drop(step, runId, ...this.#orders.beginnings(worker.context));
+        break;
       case "result.stored":
         this.#orders.drop(step, runId, "watch", ...this.#orders.beginnings(worker.context));
         // What executed a one-shot worker is not needed any more; only its row waits for the owner.

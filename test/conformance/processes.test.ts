@@ -32,6 +32,26 @@ function countsOf(lead: ScriptedRun): unknown[] {
   return [details["activeDirect"], details["pendingDirectResults"], details["unresolvedDirect"]];
 }
 
+test("a worker in a process that asks before a turn began has begun: neither task nor answer is told again", async () => {
+  const t = await herdOnDisk({ agents });
+  const script = t.scripted("does");
+  await t.owner.assign({ agent: "does", task: "A" });
+  const run = await script.run();
+  for (const message of ["this", "that"]) {
+    await run.ask("Which?");
+    expect(await keysOf(t, "o")).toEqual([]);
+    await (await t.question()).reply(message);
+  }
+  await t.crash();
+  await t.idle();
+  const told = run.orders.map((order) => (order.kind === "answer" ? order.message : order.kind));
+  expect(told).toEqual(["start", "this", "that", "that"]);
+  await run.turn();
+  await run.settle("done");
+  await t.result();
+  await expectNothingLeft(t);
+});
+
 describe("a parent in a process", () => {
   test("lists, assigns, steers, answers and closes its own workers, and nobody else's", async () => {
     const { t, script, lead } = await family();
