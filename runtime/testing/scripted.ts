@@ -177,7 +177,7 @@ export class ScriptedAgent {
     }
     run.requestId = order.requestId ?? run.requestId;
     run.orders.push(order);
-    if (order.kind === "start" || order.kind === "resume" || (order.kind === "answer" && order.launch)) {
+    if (order.kind === "start" || order.kind === "resume" || ("launch" in order && order.launch)) {
       this.identities.set(order.runId, this.identities.get(order.runId) === "unprovable" ? "unprovable" : "present");
     }
     for (const arrive of this.#arrivals.splice(0)) arrive();
