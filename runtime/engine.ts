@@ -83,6 +83,8 @@ export interface ProcessExecutor extends Executor {
   /** The rest of a launch: a function is accepted in the same batch, a process has to accept first. */
   launched(step: Step, input: WorkerInput, plan: LaunchPlan): void;
   report(runId: string, event: BackendEvent, requestId?: string): Promise<boolean>;
+  /** Keeps the row that says whether opening the store has to look after a worker's process. */
+  watch(step: Step, runId: string): void;
   /** A question or a result is addressed to a parent in a process. */
   deliver(step: Step, delivery: DeliveryRecord): void;
   /** That delivery is over. */

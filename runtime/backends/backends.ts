@@ -163,7 +163,7 @@ export class Backends implements BackendHost, ProcessExecutor {
         break;
       default:
     }
-    this.#watch(step, runId);
+    this.watch(step, runId);
   }
 
   /** Repeats what was not confirmed before the last end of the process, and looks after the processes of workers. */
@@ -226,6 +226,16 @@ export class Backends implements BackendHost, ProcessExecutor {
     await Promise.all([...this.#backends.values()].map((backend) => backend.close(graceMs)));
   }
 
+  /** A row says whose process has to be there, so that opening the store looks after those and no others. */
+  watch(step: Step, runId: string): void {
+    const worker = step.worker(runId);
+    const key = keys.order(runId, "watch");
+    const stands = step.read(key) !== undefined;
+    const wanted = worker !== undefined && needsProcess(worker);
+    if (wanted && !stands) step.put(key, { ...this.#base(step, worker), orderId: "watch", kind: "watch" });
+    if (!wanted && stands) step.del(key);
+  }
+
   /** One event of a run, inside a step. @returns whether it was taken. */
   #take(step: Step, runId: string, event: BackendEvent, requestId: string | undefined): boolean {
     const worker = step.worker(runId);
@@ -248,7 +258,7 @@ export class Backends implements BackendHost, ProcessExecutor {
       this.#orders.drop(step, runId, ...this.#orders.beginnings(worker.context));
       if (worker.context.restarted) step.after(() => this.#recovery.repeat(runId));
     }
-    this.#watch(step, runId);
+    this.watch(step, runId);
     return true;
   }
 
@@ -264,7 +274,7 @@ export class Backends implements BackendHost, ProcessExecutor {
     if (!step.can(runId, exited)) return false;
     step.send(runId, exited);
     this.presence.trust(runId);
-    this.#watch(step, runId);
+    this.watch(step, runId);
     return true;
   }
 
@@ -305,6 +315,7 @@ export class Backends implements BackendHost, ProcessExecutor {
     }
     if (context.unproven !== undefined) {
       step.send(runId, { type: "identity.proven" });
+      this.watch(step, runId);
       this.presence.trust(runId);
       step.after(() => this.#recovery.goOn(step.tree.id, runId));
     }
@@ -348,16 +359,6 @@ export class Backends implements BackendHost, ProcessExecutor {
       const number = this.#engine.newNumber();
       this.#orders.put(step, { ...base, orderId: "resume", kind: "resume", number });
     }
-  }
-
-  /** A row says whose process has to be there, so that opening the store looks after those and no others. */
-  #watch(step: Step, runId: string): void {
-    const worker = step.worker(runId);
-    const key = keys.order(runId, "watch");
-    const stands = step.read(key) !== undefined;
-    const wanted = worker !== undefined && needsProcess(worker);
-    if (wanted && !stands) step.put(key, { ...this.#base(step, worker), orderId: "watch", kind: "watch" });
-    if (!wanted && stands) step.del(key);
   }
 
   #base(step: Step, { path, context }: Teller) {

@@ -13,11 +13,15 @@ export function endsAnyway(worker: WorkerView | undefined): boolean {
   return state.startsWith("clos") || (state === "settling.undelivered" && !context.reusable);
 }
 
-/** Whether the worker is what it is shown as only while its process lives: it works, or it takes the next task. */
+/**
+ * Whether the worker is what it is shown as only while its process lives: it works, or it takes the next task. One that
+ * waits for its owner can do without, but as long as it is in doubt no reply reaches it.
+ */
 export function needsProcess({ state, context }: WorkerView): boolean {
   if (context.lost) return false;
   const waits = state === "ready" || (state === "settling.undelivered" && context.reusable);
-  return state.startsWith("working") || state === "blocked.onChildren" || waits;
+  const doubted = state.startsWith("blocked") && context.unproven !== undefined;
+  return state.startsWith("working") || state === "blocked.onChildren" || waits || doubted;
 }
 
 export function isActivity({ type }: BackendEvent): boolean {

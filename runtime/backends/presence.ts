@@ -65,6 +65,7 @@ export class Presence {
           diagnostic: diagnostic.slice(0, DIAGNOSTIC_LIMIT),
           ...(speaksFor !== undefined && { speaksFor }),
         });
+        this.#engine.backends.watch(step, runId);
       },
       { operation: "identify" },
     );

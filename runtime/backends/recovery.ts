@@ -113,9 +113,14 @@ export class Recovery {
   /** Nothing is in doubt any more. */
   async #believe(treeId: string, { runId, unproven }: WorkerView["context"]): Promise<void> {
     if (unproven === undefined) return;
-    await this.#engine.kernel.run(treeId, (step) => step.send(runId, { type: "identity.proven" }), {
-      operation: "identify",
-    });
+    await this.#engine.kernel.run(
+      treeId,
+      (step) => {
+        step.send(runId, { type: "identity.proven" });
+        this.#engine.backends.watch(step, runId);
+      },
+      { operation: "identify" },
+    );
   }
 
   /** It is proved again that what runs is this worker: it gets what was held back meanwhile. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { does, expectNothingLeft, herdOnDisk, refusalOf, statesOf } from "./support.ts";
+import { does, expectNothingLeft, herdOnDisk, keysOf, refusalOf, statesOf } from "./support.ts";
 
 const agents = { does };
 const foreign = "00000000-0000-4000-8000-000000000000";
@@ -125,6 +125,34 @@ describe("a process that speaks for another session", () => {
     expect(await t.result()).toMatchObject({ requestId, text: "done" });
     await expectNothingLeft(t);
   });
+
+  test.each(["absent", "present"] as const)(
+    "while it waits for its owner, and is %s when the store is opened, takes the reply in the end",
+    async (identity) => {
+      const { t, script, run, sessionId } = await atWork();
+      await run.ask("Which?");
+      await run.endTurn();
+      const question = await t.question();
+      await run.identify(foreign);
+      await t.idle();
+      script.identities.set(run.runId, identity);
+      await t.crash();
+      await t.idle();
+      expect(await statesOf(t)).toEqual([identity === "present" ? "does unknown" : "does blocked"]);
+      if (identity === "present") await run.identify(sessionId);
+      await t.idle();
+      expect(await statesOf(t)).toEqual(["does blocked"]);
+      expect(await keysOf(t, "o")).toEqual([]);
+      await t.owner.reply({ askId: question.askId, message: "this" });
+      await t.idle();
+      expect(run.orders.map(({ kind }) => kind)).toEqual(["start", "answer"]);
+      expect("launch" in run.order("answer")).toBe(identity === "absent");
+      await run.turn();
+      await run.settle("done");
+      expect((await t.result()).text).toBe("done");
+      await expectNothingLeft(t);
+    },
+  );
 
   test("never makes a reusable worker ready", async () => {
     const { t, run, sessionId } = await atWork({ reusable: true });
