@@ -1,7 +1,7 @@
 import { FUNCTIONS } from "../backend.ts";
 import type { Engine } from "../engine.ts";
 import type { OrderRecord } from "../kernel/records.ts";
-import type { WorkerView } from "../kernel/tree.ts";
+import { runIdOf, type WorkerView } from "../kernel/tree.ts";
 import { keys, prefixed } from "../store/keys.ts";
 import type { Launches } from "./launches.ts";
 import type { Orders } from "./orders.ts";
@@ -53,8 +53,12 @@ export class Recovery {
 
   async #recover(runId: string, orders: readonly OrderRecord[]): Promise<void> {
     const { tree: treeId } = orders[0] as OrderRecord;
-    const worker = (await this.#engine.kernel.tree(treeId)).worker(runId);
+    const tree = await this.#engine.kernel.tree(treeId);
+    const worker = tree.worker(runId);
     const stop = orders.find(({ kind }) => kind === "stop");
+    // Of a worker whose row cannot be read nothing is known, so nothing is taken back either.
+    const gone = worker === undefined && !tree.unknown.some(({ path }) => runIdOf(path) === runId);
+    if (gone) await this.#forget(orders.filter((order) => order !== stop));
     if (stop) {
       if (stop.error !== undefined) this.#stops.keep(stop);
       this.#orders.perform(stop);
@@ -62,6 +66,13 @@ export class Recovery {
     }
     if (worker === undefined || worker.context.backend === FUNCTIONS) return;
     await this.#prove(treeId, worker, orders);
+  }
+
+  /** What nobody is left to be told: this program ended before it took that back. */
+  async #forget(orders: readonly OrderRecord[]): Promise<void> {
+    if (orders.length === 0) return;
+    const rows = orders.map(({ runId, orderId }) => keys.order(runId, orderId));
+    await this.#engine.kernel.write(rows.map((key) => ({ type: "del", key })));
   }
 
   async #prove(treeId: string, worker: WorkerView, orders: readonly OrderRecord[]): Promise<void> {

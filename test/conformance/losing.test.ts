@@ -306,6 +306,19 @@ describe("a one-shot worker", () => {
   });
 });
 
+test("what a worker never heard goes with it, also when this program ends as it settles", async () => {
+  const it = await atWork();
+  const { t, run } = it;
+  await t.owner.steer({ label: "does", message: "also this" });
+  await t.idle();
+  await run.settle("done");
+  await t.crash();
+  await t.idle();
+  expect((await t.result()).text).toBe("done");
+  expect(await keysOf(t, "o")).toEqual([]);
+  await expectNothingLeft(t);
+});
+
 describe("a result that cannot be stored for a worker in a process", () => {
   test("is kept as an error after eight attempts: it settles, takes no task, and can be closed", async () => {
     const plan = new FaultPlan();
