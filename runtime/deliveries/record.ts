@@ -116,11 +116,13 @@ export function forgetUnread(engine: Engine, fact: WorkerFact, { context }: Tell
   // A function has read what its children left before its own result is stored.
   const ended = fact.type === "result.stored" && context.backend !== FUNCTIONS;
   if (!context.delegates || !(fact.type === "worker.closed" || ended)) return;
-  if ((step.worker(context.runId)?.context ?? context).lost) return;
-  step.after(() => engine.kernel.inBackground(dropUnreadOf(engine, step.tree.id, context.runId)));
+  const lost = (step.worker(context.runId)?.context ?? context).lost === true;
+  if (lost && ended) return;
+  step.after(() => engine.kernel.inBackground(dropUnreadOf(engine, step.tree.id, context.runId, lost)));
 }
 
-async function dropUnreadOf(engine: Engine, treeId: string, runId: string): Promise<void> {
+/** @param lost what its orphans left stays with them; only of those that are gone already nobody else takes it back. */
+async function dropUnreadOf(engine: Engine, treeId: string, runId: string, lost: boolean): Promise<void> {
   const rows = await engine.kernel.range(prefixed(keys.delivery(runId, "")));
   if (rows.length === 0) return;
   await engine.kernel.run(
@@ -128,7 +130,9 @@ async function dropUnreadOf(engine: Engine, treeId: string, runId: string): Prom
     (step) => {
       for (const [, text] of rows) {
         const delivery = JSON.parse(text) as DeliveryRecord;
-        if (delivery.kind === "result") acknowledgeIn(engine, step, delivery);
+        const { runId: child, kind } = delivery;
+        const stays = lost && (step.worker(child) !== undefined || step.tree.resting.has(child));
+        if (kind === "result" && !stays) acknowledgeIn(engine, step, delivery);
       }
     },
     { operation: "close" },

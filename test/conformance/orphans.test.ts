@@ -105,6 +105,19 @@ describe("the workers of a parent whose process is lost", () => {
     expect((await (await t.herd.assignment(requestId as string)).result()).text).toBe("done alone");
   });
 
+  test("that it had closed with a result on its way leave nothing when it is gone", async () => {
+    const it = await family();
+    const { t, lead, parts } = it;
+    await parts[1].settle("unread");
+    await lead.subagent({ action: "close", label: "two" });
+    await lose(lead);
+    await t.result();
+    await t.idle();
+    expect(await orphansOf(it)).toEqual(["one working"]);
+    await t.owner.close({ label: "one" });
+    await expectNothingLeft(t);
+  });
+
   test("that end one by one wait for the root, one that is lost itself too", async () => {
     const it = await family();
     const { t, lead, parts } = it;
