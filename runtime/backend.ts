@@ -131,7 +131,7 @@ export interface BackendHost {
   /**
    * Reports an event. `requestId` names the assignment it belongs to, where the backend knows it: an event of an
    * assignment that ended, or of a run that is gone, changes nothing.
-   * @returns whether the worker took it, once that is on disk; false once the herd is closed.
+   * @returns whether the worker took it, once that is on disk; false while the herd is not open.
    */
   report(runId: string, event: BackendEvent, requestId?: string): Promise<boolean>;
   /**

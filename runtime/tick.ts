@@ -1,4 +1,5 @@
 import { activeRequest, shownState } from "../machines/projection.ts";
+import { dropUnreadOf } from "./deliveries/record.ts";
 import type { HerdEngine } from "./herd-engine.ts";
 import { messageOf } from "./errors.ts";
 import type { AskRecord, RequestRecord } from "./kernel/records.ts";
@@ -45,6 +46,7 @@ export class Ticker {
         if (kind === "deadline") await this.#deadline(key, JSON.parse(text));
         else if (kind === "retention") await this.#prune(key, id, JSON.parse(text));
         else if (kind === "launch") this.#launch(id, JSON.parse(text));
+        else if (kind === "unread") await dropUnreadOf(this.#engine, key, id, JSON.parse(text));
       } catch (error) {
         process.emitWarning(`due ${kind} ${id} failed: ${messageOf(error)}`, { type: "HerdTickWarning" });
       }

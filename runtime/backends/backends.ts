@@ -175,8 +175,9 @@ export class Backends implements BackendHost, ProcessExecutor {
   }
 
   async report(runId: string, event: BackendEvent, requestId?: string): Promise<boolean> {
-    const treeId = this.#treeOf(runId, requestId);
-    if (treeId === undefined || this.#engine.kernel.ended) return false;
+    // Also before the store is open: what lives is asked for at the opening.
+    const treeId = this.#engine.kernel.takes ? this.#treeOf(runId, requestId) : undefined;
+    if (treeId === undefined) return false;
     try {
       if (event.type === "start.failed") return await this.#startFailed(treeId, runId, event);
       return await this.#engine.kernel.run(treeId, (step) => this.#take(step, runId, event, requestId), {

@@ -117,17 +117,26 @@ export function forgetUnread(engine: Engine, fact: WorkerFact, { context }: Tell
   const ended = fact.type === "result.stored" && context.backend !== FUNCTIONS;
   if (!context.delegates || !(fact.type === "worker.closed" || ended)) return;
   const lost = (step.worker(context.runId)?.context ?? context).lost === true;
-  if (lost && ended) return;
-  step.after(() => engine.kernel.inBackground(dropUnreadOf(engine, step.tree.id, context.runId, lost)));
+  // Due at once and kept as such: should the process end in between, a tick of the next one does it.
+  const due = keys.due(step.now, "unread", context.runId);
+  const left: Left = { tree: step.tree.id, lost };
+  step.put(due, left);
+  step.after(() => engine.kernel.inBackground(dropUnreadOf(engine, due, context.runId, left)));
 }
 
-/** @param lost what its orphans left stays with them; only of those that are gone already nobody else takes it back. */
-async function dropUnreadOf(engine: Engine, treeId: string, runId: string, lost: boolean): Promise<void> {
+/** Where a parent was. `lost`: what its orphans left stays with them; only of those that are gone already nobody takes it back. */
+interface Left {
+  tree: string;
+  lost: boolean;
+}
+
+/** Takes back what was on its way to a worker that is gone. @param due the row that says that this is to be done. */
+export async function dropUnreadOf(engine: Engine, due: string, runId: string, { tree, lost }: Left): Promise<void> {
   const rows = await engine.kernel.range(prefixed(keys.delivery(runId, "")));
-  if (rows.length === 0) return;
   await engine.kernel.run(
-    treeId,
+    tree,
     (step) => {
+      step.del(due);
       for (const [, text] of rows) {
         const delivery = JSON.parse(text) as DeliveryRecord;
         const { runId: child, kind } = delivery;

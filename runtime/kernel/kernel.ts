@@ -70,6 +70,11 @@ export class Kernel {
     return this.#ended;
   }
 
+  /** Commands are taken: it was opened, and not ended since. */
+  get takes(): boolean {
+    return this.#committer !== undefined && !this.#ended;
+  }
+
   get fence(): HerdError | undefined {
     return this.#committer.fence;
   }

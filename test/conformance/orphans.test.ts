@@ -118,6 +118,19 @@ describe("the workers of a parent whose process is lost", () => {
     await expectNothingLeft(t);
   });
 
+  test("that it had closed unread leave nothing either when it is lost over a restart, without any orphan", async () => {
+    const it = await family(["one"]);
+    const { t, leads, lead, parts } = it;
+    await parts[0].settle("unread");
+    await lead.subagent({ action: "close", label: "one" });
+    leads.identities.set(lead.runId, "absent");
+    await t.crash();
+    await t.idle();
+    await lead.die();
+    expect(await t.result()).toMatchObject({ error: { code: "worker_lost" } });
+    await expectNothingLeft(t);
+  });
+
   test("that end one by one wait for the root, one that is lost itself too", async () => {
     const it = await family();
     const { t, lead, parts } = it;

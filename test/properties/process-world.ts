@@ -69,6 +69,7 @@ export class World {
   /** The first answer to every caller id, and what was asked for. */
   readonly #byId = new Map<string, { request: AssignRequest<string>; answer?: Answer }>();
   readonly #sessions: string[] = [];
+  #crashing = false;
   /** The labels that the owner wanted closed. */
   readonly closed = new Set<string>();
 
@@ -102,15 +103,15 @@ export class World {
     const runs = this.#alive;
     const run = runs[which % Math.max(1, runs.length)];
     if ((TIMES as readonly string[]).includes(what)) await this.t.clock.advance(what);
-    else if (what === "crash") await this.t.crash();
+    else if (what === "crash") await this.#crash();
     else if (what === "vanish") {
       // It ends while nobody is there to hear it.
       if (run) this.#scriptOf(run).identities.set(run.runId, "absent");
-      await this.t.crash();
+      await this.#crash();
     } else if (what === "blackout") {
       for (const { runs: all, identities } of this.#scripts)
         for (const { runId } of all) identities.set(runId, "absent");
-      await this.t.crash();
+      await this.#crash();
     } else if ((OWNERS as readonly string[]).includes(what)) this.#own(what, which, how);
     else if (what.startsWith("slow") || what.startsWith("quick")) {
       const flag = what.endsWith("Starts") ? "acceptsAtOnce" : "stopsAtOnce";
@@ -222,8 +223,15 @@ export class World {
     }
   }
 
+  async #crash(): Promise<void> {
+    this.#crashing = true;
+    await this.t.crash();
+    this.#crashing = false;
+  }
+
   /** Whatever becomes of it, a refusal is one of the public ones, and nothing fails inside. */
   #expect(work: Promise<unknown>, refused?: (failure: HerdError) => void): void {
+    const { herd } = this.t;
     void work.then(
       (answer) => {
         const error = (answer as { error?: { category: string; reason: string } } | undefined)?.error;
@@ -231,7 +239,8 @@ export class World {
       },
       (error: unknown) => {
         if (error instanceof HerdError && isPublic(error)) refused?.(error);
-        else this.faults.push(error);
+        // Who called a program that has ended since, or is about to, hears nothing.
+        else if (this.t.herd === herd && !this.#crashing) this.faults.push(error);
       },
     );
   }
@@ -256,7 +265,7 @@ export class World {
       await this.rest();
       await this.t.clock.advance("31s");
       // Nobody has to push what a failure of an earlier command may have left for a restart.
-      if (round === 8) await this.t.crash();
+      if (round === 8) await this.#crash();
     }
     await this.#repeat();
   }
