@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { AgentDefinition, Worker } from "pi-herd";
-import { createTestHerd } from "pi-herd/testing";
+import { createTestHerd, type TestHerd } from "pi-herd/testing";
 import { promises } from "./support/suite.ts";
 import { toolLoop, type Message, type Model, type Turn } from "./tool-loop.ts";
 
@@ -38,6 +38,15 @@ describe("the example tool-loop", () => {
     return { ...agent, run };
   }
 
+  /** What the agent `it` ends with, whose program is killed while its question waits. */
+  async function answeredAfterACrash(t: TestHerd): Promise<string> {
+    await t.owner.assign({ agent: "it", task: "Go" });
+    const { askId } = await t.question();
+    await t.crash();
+    await t.owner.reply({ askId, message: "yes" });
+    return (await t.result()).text;
+  }
+
   test("a steer becomes a user message, and keeps its place when the function starts again", async () => {
     const { told, agent } = scripted(
       { toolCalls: [call("look")] },
@@ -49,11 +58,7 @@ describe("the example tool-loop", () => {
       if (name === "tool look" && told.length === 1) await t.owner.steer({ label: "it", message: "Be quick." });
     });
     const t = await createTestHerd({ agents: { it: steered }, parkAfter: 0 });
-    await t.owner.assign({ agent: "it", task: "Go" });
-    const { askId } = await t.question();
-    await t.crash();
-    await t.owner.reply({ askId, message: "yes" });
-    expect((await t.result()).text).toBe("done");
+    expect(await answeredAfterACrash(t)).toBe("done");
     expect(told).toHaveLength(3);
     expect(told[2]).toEqual([
       "system: Work.",
@@ -77,11 +82,7 @@ describe("the example tool-loop", () => {
       if (told.length === 1) await t.owner.steer({ label: "it", message: "Wait." });
     });
     const t = await createTestHerd({ agents: { it: steered } });
-    await t.owner.assign({ agent: "it", task: "Go" });
-    const { askId } = await t.question();
-    await t.crash();
-    await t.owner.reply({ askId, message: "yes" });
-    expect((await t.result()).text).toBe("done again");
+    expect(await answeredAfterACrash(t)).toBe("done again");
     expect(told[2]).toEqual([
       "system: Work.",
       "user: Go",
@@ -100,11 +101,7 @@ describe("the example tool-loop", () => {
       { text: "done" },
     );
     const t = await createTestHerd({ agents: { it: agent } });
-    await t.owner.assign({ agent: "it", task: "Go" });
-    const { askId } = await t.question();
-    await t.crash();
-    await t.owner.reply({ askId, message: "yes" });
-    expect((await t.result()).text).toBe("done");
+    expect(await answeredAfterACrash(t)).toBe("done");
     expect(told).toHaveLength(3);
     expect(told[1]?.at(-1)).toMatch(/^tool: The worker cannot ask its owner: /);
     expect(told[2]?.at(-1)).toBe("tool: yes");
