@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { createHerd } from "pi-herd";
 import { createTestHerd, FaultPlan, faultyStore, memoryStore } from "pi-herd/testing";
 import { does, expectNothingLeft, herdOnDisk, keysOf, refusalOf, statesOf } from "./support.ts";
 
@@ -365,39 +364,3 @@ describe("a result that cannot be stored for a worker in a process", () => {
     await expectNothingLeft(t);
   });
 });
-
-describe("a herd without the backend of a worker", () => {
-  test("shows it as unknown, changes nothing and closes nothing; one that has it goes on", async () => {
-    const it = await atWork();
-    const { t, run, kinds } = it;
-    await t.close();
-    const other = await createHerd({ store: t.store, agents, tickMs: 0 });
-    const owner = other.owner("tester");
-    await until(async () => (await owner.list()).workers[0]?.state === "unknown");
-    expect((await owner.list()).workers).toMatchObject([
-      { label: "does", state: "unknown", steerable: false, diagnostic: expect.stringContaining('"scripted"') },
-    ]);
-    expect(await refusalOf(owner.close({ label: "does" }))).toMatchObject({
-      category: "target_not_found",
-      reason: "identity_unproven",
-      ids: { label: "does" },
-    });
-    expect(await refusalOf(owner.steer({ label: "does", message: "x" }))).toMatchObject({ category: "worker_busy" });
-    expect(await refusalOf(owner.assign({ agent: "does", task: "B", label: "does" }))).toMatchObject({
-      category: "worker_label_exists",
-    });
-    expect((await owner.list()).workers).toMatchObject([{ label: "does", state: "unknown" }]);
-    await other.close();
-    expect(kinds()).toEqual(["start"]);
-    await t.crash();
-    await t.idle();
-    expect(await statesOf(t)).toEqual(["does working"]);
-    await run.settle("done");
-    expect((await t.result()).text).toBe("done");
-    await expectNothingLeft(t);
-  });
-});
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setImmediate(resolve));
-}
