@@ -114,6 +114,10 @@ describe("a list as text", () => {
     expect(long.split("\n")).toHaveLength(2_002);
     expect(long).toMatch(/^Workers \(5000\)\n/);
     expect(long).toMatch(/\n\n\[truncated: the structured answer has all 5001 lines\]$/);
+    const saved = toolText({ ok: true, workers: many, full_output_path: "/store/outputs/one.txt" });
+    expect(saved).toMatch(/\n\n\[truncated: all 5001 lines are in \/store\/outputs\/one\.txt\]$/);
+    const unsaved = toolText({ ok: true, workers: many, full_output_error: "no space" });
+    expect(unsaved).toMatch(/all 5001 lines; they could not be saved as text: no space\]$/);
   });
 
   test("is the same for what the tool answers: questions for the owner, no parent for a parent's own children", async () => {

@@ -32,12 +32,19 @@ export function toolText(answer: unknown, options: ToolTextOptions = {}): string
     const list = listLines(answer);
     const head = bounded(list.map((line) => fit(line, width)).join("\n"));
     if (!head.truncated) return head.text;
-    return `${head.text}\n\n${wrapped([`[truncated: the structured answer has all ${list.length} lines]`])}`;
+    return `${head.text}\n\n${wrapped([truncation(answer, list.length)])}`;
   }
   if (isFields(answer) && (answer["ok"] === false || answer["error"] !== undefined)) {
     return wrapped(errorLines(answer["error"]));
   }
   return isFields(answer) && answer["ok"] === true ? wrapped(doneLines(answer)) : wrapped([jsonOf(answer)]);
+}
+
+/** Where the rest of a list is. */
+function truncation({ full_output_path: path, full_output_error: error }: Fields, lines: number): string {
+  if (typeof path === "string") return `[truncated: all ${lines} lines are in ${visible(path)}]`;
+  const unsaved = typeof error === "string" ? `; they could not be saved as text: ${visible(error)}` : "";
+  return `[truncated: the structured answer has all ${lines} lines${unsaved}]`;
 }
 
 function doneLines({ action, label, ...more }: Fields): string[] {

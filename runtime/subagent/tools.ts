@@ -2,6 +2,7 @@ import { LABEL_PATTERN } from "../../machines/vocabulary.ts";
 import { close } from "./close.ts";
 import type { Controller } from "./acceptance.ts";
 import { assign } from "./assign.ts";
+import { saveFullOutput } from "./full-output.ts";
 import { list } from "./list.ts";
 import { parse, type Fields, type Variant } from "./request.ts";
 import { seedRow } from "./row.ts";
@@ -98,13 +99,15 @@ async function carryOut(
     case "list": {
       const { workers, agentDefinitions, cleanupErrors, findings } = await list(engine, by);
       const labels = new Set(workers.map((row) => row.label));
-      return withoutUndefined({
+      const answer = withoutUndefined({
         ok: true,
         workers: workers.map((row) => seedRow(row, labels)),
         agent_definitions: agentDefinitions,
         cleanup_errors: cleanupErrors,
         definition_findings: findings,
       });
+      const { directory } = engine.kernel.store;
+      return { ...answer, ...(await saveFullOutput(engine.options.passive ? undefined : directory, answer)) };
     }
     case "fresh": {
       const { agent, task, cwd, timeoutMs, files, reusable, fork } = fields;
