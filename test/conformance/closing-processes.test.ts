@@ -83,6 +83,20 @@ describe("closing a parent in a process", () => {
     await expectNothingLeft(t);
   });
 
+  test("lets it start no other worker meanwhile", async () => {
+    const { t, script, lead, part } = await family(["one"]);
+    script.stopsAtOnce = false;
+    const closed = t.owner.close({ label: "lead" });
+    await until(() => part("one").orders.at(-1)?.kind === "stop");
+    expect(await lead.subagent({ action: "assign", agent: "does", task: "B", label: "late" })).toMatchObject({
+      ok: false,
+      error: { category: "worker_busy", reason: "transition_pending" },
+    });
+    await part("one").exit();
+    await closed;
+    await expectNothingLeft(t);
+  });
+
   test("whose child cannot be proved closes nothing", async () => {
     const { t, script, lead, part } = await family(["one"]);
     script.identities.set(part("one").runId, "unprovable");

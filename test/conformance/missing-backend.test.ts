@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createHerd } from "pi-herd";
-import { does, expectNothingLeft, herdOnDisk, refusalOf, statesOf } from "./support.ts";
+import { does, expectNothingLeft, herdOnDisk, refusalOf, statesOf, until } from "./support.ts";
 
 const agents = { does };
 
@@ -38,7 +38,3 @@ describe("a herd without the backend of a worker", () => {
     await expectNothingLeft(t);
   });
 });
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setImmediate(resolve));
-}

@@ -25,8 +25,8 @@ export function gate(): { readonly opened: Promise<void>; open(): void } {
 }
 
 /** Turns of the event loop until something is so. */
-export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setImmediate(resolve));
 }
 
 /** What a refused call was refused with. */
