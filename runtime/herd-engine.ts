@@ -1,33 +1,33 @@
-import type { WorkerContext } from "../machines/vocabulary.ts";
-import { activeRequest, shownState } from "../machines/projection.ts";
+import type { Json, WorkerContext } from "../machines/vocabulary.ts";
 import { recordAbandoned, recordAnswered, recordAsked } from "./asks/record.ts";
 import { reply, replyFields } from "./asks/reply.ts";
 import { recordSteered } from "./subagent/record.ts";
-import { questionOf, type Question } from "./asks/question.ts";
+import { questionOf, type Question, type ReplyReceipt } from "./asks/question.ts";
 import { Backends } from "./backends/backends.ts";
 import { delegationOf } from "./deliveries/delegation.ts";
 import { Deliveries } from "./deliveries/deliveries.ts";
 import type { AssignmentStatus } from "./deliveries/assignment.ts";
-import { Handle, type HandleSource } from "./deliveries/handle.ts";
+import { Handle } from "./deliveries/handle.ts";
+import { Lookout } from "./deliveries/lookout.ts";
 import { acknowledge, forgetUnread, recordClosed, recordResult } from "./deliveries/record.ts";
 import { resultOf, type Result } from "./deliveries/result.ts";
 import { ResultFiles } from "./deliveries/result-files.ts";
 import type { BackendFactory } from "./backend.ts";
 import { Definitions } from "./definitions/roster.ts";
 import type { Clock, Engine } from "./engine.ts";
-import type { HerdError } from "./errors.ts";
+import { HerdError } from "./errors.ts";
 import { releaseClaims } from "./claims.ts";
 import { Events } from "./events.ts";
 import { Agents } from "./functions/agent.ts";
 import { Functions } from "./functions/functions.ts";
 import { Kernel } from "./kernel/kernel.ts";
-import type { AskRecord, DeliveryRecord, LaunchRecord, OutcomeRecord, RequestRecord } from "./kernel/records.ts";
+import type { AskRecord, LaunchRecord, OutcomeRecord, RequestRecord } from "./kernel/records.ts";
 import type { Step, Told } from "./kernel/step.ts";
 import type { Tree } from "./kernel/tree.ts";
 import { Roster } from "./roster.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { SessionFiles } from "./sessions/session-files.ts";
-import { asksOf, keys } from "./store/keys.ts";
+import { keys } from "./store/keys.ts";
 import type { Store } from "./store/store.ts";
 
 export interface EngineOptions {
@@ -42,7 +42,7 @@ export interface EngineOptions {
 }
 
 /** One open store with everything that works on it, wired together. The public herd is a thin face of this. */
-export class HerdEngine implements Engine, HandleSource {
+export class HerdEngine implements Engine {
   readonly options: ResolvedOptions;
   readonly clock: Clock;
   readonly cwd: string;
@@ -53,6 +53,7 @@ export class HerdEngine implements Engine, HandleSource {
   readonly deliveries: Deliveries;
   readonly functions: Functions;
   readonly backends: Backends;
+  readonly lookout: Lookout;
   readonly sessions: SessionFiles;
   readonly resultFiles: ResultFiles;
   /** Where owners of this process look up the files of their replies, by their trees. */
@@ -100,6 +101,7 @@ export class HerdEngine implements Engine, HandleSource {
     this.backends = new Backends(this, backends, backendOf);
     this.sessions = new SessionFiles(this.kernel);
     this.resultFiles = new ResultFiles(store.directory, options.passive);
+    this.lookout = new Lookout(this);
   }
 
   /** Opens the store and goes on with what was under way. */
@@ -157,108 +159,51 @@ export class HerdEngine implements Engine, HandleSource {
   }
 
   question(ask: AskRecord, request: RequestRecord, attempt: number): Question {
-    return questionOf(ask, request, attempt, async (message, options = {}) =>
-      reply(this, {
-        ...replyFields({ ...options, askId: ask.askId, message }),
-        owner: ask.owner,
-        // A parent's workers work where it works.
-        cwd: request.parentRunId === undefined ? (this.folders.get(ask.owner) ?? this.cwd) : request.cwd,
-        operation: "reply",
-      }),
-    );
+    return questionOf(ask, request, attempt, (message, options) => this.replyTo(ask, request, message, options));
   }
 
-  /** The handle of an accepted request. */
-  handle(request: RequestRecord): Handle {
-    return new Handle(request, this);
+  /** Answers a question for whoever has it. @param cwd where its files are looked up. */
+  async replyTo(
+    ask: AskRecord,
+    request: RequestRecord,
+    message: Json,
+    options: { files?: string[]; id?: string } = {},
+    cwd = this.folders.get(ask.owner) ?? this.cwd,
+  ): Promise<ReplyReceipt> {
+    return reply(this, {
+      ...replyFields({ ...options, askId: ask.askId, message }),
+      owner: ask.owner,
+      // A parent's workers work where it works.
+      cwd: request.parentRunId === undefined ? cwd : request.cwd,
+      operation: "reply",
+    });
   }
 
-  async openQuestion(request: RequestRecord): Promise<Question | undefined> {
-    const tree = this.kernel.loaded(request.tree);
-    let ask: AskRecord | undefined;
-    if (tree) {
-      const context = tree.worker(request.runId)?.context;
-      if (context?.assignment?.requestId !== request.requestId || context.ask === null) return undefined;
-      ask = this.kernel.committed<AskRecord>(keys.ask(context.ask.askId));
-    } else if (this.kernel.committed(keys.outcome(request.requestId)) === undefined) {
-      const last = (await this.kernel.store.range({ ...asksOf(request.requestId), reverse: true, limit: 1 }))[0];
-      ask = last && (JSON.parse(last[1]) as AskRecord);
-    }
-    if (ask === undefined || ask.answer || ask.abandoned) return undefined;
-    return this.question(ask, request, 1 + Math.max(0, this.kernel.epoch - epochOf(ask.deliveryId)));
+  /** An accepted request, from the disk. @throws HerdError `target_not_found`. */
+  async accepted(requestId: string): Promise<RequestRecord> {
+    await this.kernel.settled();
+    const request = this.kernel.committed<RequestRecord>(keys.request(requestId));
+    if (request) return request;
+    throw new HerdError({
+      category: "target_not_found",
+      reason: "target_not_found",
+      message: `There is no assignment ${JSON.stringify(requestId)} in this store`,
+      nextAction: "use the requestId that assign gave; finished ones are kept for the time set in retention",
+      operation: "assignment",
+    });
   }
 
-  endedResult(request: RequestRecord): Result | undefined {
-    // While its worker is at work there is no outcome, and no need to look for one.
-    const live = this.kernel.loaded(request.tree)?.worker(request.runId);
-    if (live && activeRequest(live.state, live.context) === request.requestId) return undefined;
-    const outcome = this.kernel.committed<OutcomeRecord>(keys.outcome(request.requestId));
-    if (outcome === undefined) return undefined;
-    if (this.deliveries.hasResultReceiver(request) && this.#openDelivery(request, outcome)) return undefined;
-    const attempt = outcome.deliveryId === undefined ? 1 : 1 + this.kernel.epoch - epochOf(outcome.deliveryId);
-    return this.result(request, outcome, attempt);
+  /** The handle of an accepted request. One that only looks leaves it to others to acknowledge what it gives. */
+  handle(request: RequestRecord, looks = false): Handle {
+    return new Handle(request, this.lookout, looks);
   }
 
-  async status(request: RequestRecord): Promise<AssignmentStatus> {
-    const { live, unknown } = await this.kernel.run(
-      request.tree,
-      ({ tree }) => ({
-        live: tree.worker(request.runId),
-        unknown: tree.unknown.find((row) => row.path === request.path),
-      }),
-      { operation: "status", owner: request.owner },
-    );
-    const result = this.endedResult(request);
-    const question = result ? undefined : await this.openQuestion(request);
-    const { requestId, label, agent, metadata } = request;
-    return {
-      requestId,
-      label,
-      agent,
-      state: result?.status ?? (live ? shownState(live.state, live.context) : unknown ? "unknown" : "settling"),
-      ...(live?.state === "settling.queued" && { queued: true }),
-      ...(live && diagnosticOf(live.context)),
-      ...(unknown && { diagnostic: unknown.diagnostic }),
-      ...(question && { question }),
-      ...(result && { result }),
-      ...(metadata !== undefined && { metadata }),
-    };
-  }
-
-  returned(request: RequestRecord, deliveryId: string): void {
-    if (deliveryId === "" || request.parentRunId !== undefined) return;
-    if (this.deliveries.hasResultReceiver(request)) return;
-    const delivery = this.kernel.read<DeliveryRecord>(keys.delivery(request.tree, deliveryId));
-    if (delivery) this.kernel.inBackground(acknowledge(this, delivery));
-  }
-
-  wait: HandleSource["wait"] = (requestId, waiter) => this.deliveries.wait(requestId, waiter);
-
-  async ready(): Promise<void> {
-    if (this.closed) throw this.closed;
-    await this.kernel.ready();
-  }
-
-  noteOpen(question: Question): void {
-    this.deliveries.noteOpen(question);
+  status(request: RequestRecord): Promise<AssignmentStatus> {
+    return this.lookout.status(request);
   }
 
   news(requestId: string, signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const aborted = () => {
-        stop();
-        reject(signal?.reason);
-      };
-      const stop = this.deliveries.wait(requestId, {
-        hears: false,
-        tell: () => {
-          stop();
-          signal?.removeEventListener("abort", aborted);
-          resolve();
-        },
-      });
-      signal?.addEventListener("abort", aborted);
-    });
+    return this.lookout.news(requestId, signal);
   }
 
   /** Resolves when a worker is gone, with whatever executed it. */
@@ -281,6 +226,12 @@ export class HerdEngine implements Engine, HandleSource {
     } finally {
       this.#leaving.delete(reject);
     }
+  }
+
+  /** Calls back once nothing is taken any more. @returns how to stop listening. */
+  whenLeaving(tell: (error: HerdError) => void): () => void {
+    this.#leaving.add(tell);
+    return () => void this.#leaving.delete(tell);
   }
 
   /** Nothing is taken any more: who waits for what may never come now hears that. */
@@ -316,11 +267,6 @@ export class HerdEngine implements Engine, HandleSource {
         });
       }
     }
-  }
-
-  #openDelivery(request: RequestRecord, outcome: OutcomeRecord): DeliveryRecord | undefined {
-    if (outcome.deliveryId === undefined) return undefined;
-    return this.kernel.read<DeliveryRecord>(keys.delivery(request.parentRunId ?? request.tree, outcome.deliveryId));
   }
 
   #record({ fact, worker }: Told, step: Step): void {
@@ -384,13 +330,4 @@ export class HerdEngine implements Engine, HandleSource {
 function parentRunId(path: string): string | undefined {
   const parts = path.split("/");
   return parts.length < 2 ? undefined : parts.at(-2);
-}
-
-function diagnosticOf({ diagnostic, unproven }: WorkerContext): { diagnostic?: string } {
-  const why = unproven ?? diagnostic;
-  return why === null || why === undefined ? {} : { diagnostic: why };
-}
-
-function epochOf(deliveryId: string): number {
-  return Number.parseInt(deliveryId.slice(0, 6), 36);
 }

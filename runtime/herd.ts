@@ -1,8 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
-import type { Json } from "../machines/vocabulary.ts";
-import { reply, replyFields } from "./asks/reply.ts";
-import type { ReplyReceipt } from "./asks/question.ts";
+import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerOptions, OwnerRow } from "./api.ts";
 import type { BackendFactory } from "./backend.ts";
+import { backup } from "./backup.ts";
+import type { Control } from "./control/index.ts";
 import type { Assignment } from "./deliveries/assignment.ts";
 import type { Receiver } from "./deliveries/desk.ts";
 import type { Clock } from "./engine.ts";
@@ -10,81 +10,14 @@ import { HerdError, invalidRequest, messageOf } from "./errors.ts";
 import { HerdEngine } from "./herd-engine.ts";
 import type { HerdEventName, HerdEvents } from "./events.ts";
 import type { AgentDefinition } from "./functions/agent.ts";
-import type { RequestRecord } from "./kernel/records.ts";
+import { ownersOf } from "./inventory.ts";
+import { controllerOf, LocalOwner } from "./local-owner.ts";
 import { resolveOptions, type HerdOptions } from "./options.ts";
-import { ownerRef, treeIdOf, type Subject } from "./owners.ts";
+import type { Subject } from "./owners.ts";
 import { levelStore } from "./store/level.ts";
-import { keys } from "./store/keys.ts";
 import { StoreLockedError } from "./store/store.ts";
 import type { Controller } from "./subagent/acceptance.ts";
-import { assign } from "./subagent/assign.ts";
-import { close, closeFields } from "./subagent/close.ts";
-import { list } from "./subagent/list.ts";
-import type { AssignRequest, CloseReceipt, Listing, SteerReceipt } from "./subagent/shapes.ts";
-import { steer } from "./subagent/steer.ts";
-import { subagent } from "./subagent/tools.ts";
 import { Ticker } from "./tick.ts";
-
-/** Whoever assigns and answers. The id is the whole identity: the same id after a restart is the same owner. */
-export interface Owner<Agent extends string> {
-  /** The model-facing `subagent` tool: snake_case JSON in and out, public errors never thrown. */
-  subagent(request: unknown): Promise<any>;
-  /**
-   * Assigns a task to a fresh worker; resolves when it is accepted on disk.
-   *
-   * What can happen twice: with `id` nothing: the same id gives the same handle, also after a restart and after the
-   * end. Without it every call is a new assignment.
-   * @throws HerdError `unknown_agent`, `worker_label_exists`, `id_reused`, `overloaded`, … before anything changed.
-   */
-  assign(request: AssignRequest<Agent>): Promise<Assignment>;
-  /**
-   * Changes what a worker works on now; it never makes a second result.
-   *
-   * What can happen twice: the worker may hear the same steer again after a restart.
-   */
-  steer(request: { label: string; message: string; files?: string[] }): Promise<SteerReceipt>;
-  /**
-   * Answers one question. With `askId` exactly that one; with `label` whatever the worker asks now.
-   *
-   * What can happen twice: nothing. The same `id` succeeds quietly, any other second reply is `already_answered`.
-   */
-  reply(
-    request: ({ askId: string } | { label: string }) & { message: Json; files?: string[]; id?: string },
-  ): Promise<ReplyReceipt>;
-  /** Closes a worker and everything below it. Its assignment ends as `closed` for whoever waits for it. */
-  close(request: { label: string }): Promise<CloseReceipt>;
-  list(): Promise<Listing>;
-  /** Gives the place of the receiver back; what is open stays open. */
-  detach(): void;
-}
-
-export interface OwnerOptions extends Receiver {
-  /** What labels are unique in; the owner id unless set. */
-  workspace?: string;
-  /** Where its workers work and its files are looked up; the process's directory at `createHerd` unless set. */
-  cwd?: string;
-  /** Takes over from another receiver of this process. */
-  replace?: boolean;
-}
-
-/** A herd's whole condition in one word. */
-export type HerdStatus = "opening" | "open" | "fenced" | "closing" | "closed";
-
-export interface Herd<Agent extends string = string> extends AsyncDisposable {
-  readonly status: HerdStatus;
-  owner(id: string | Subject, options?: OwnerOptions): Owner<Agent>;
-  /** The handle of an assignment by its request id, in any process that has the store. */
-  assignment(requestId: string): Promise<Assignment>;
-  /** Listens to what was committed. @returns how to stop. */
-  on<Name extends HerdEventName>(event: Name, listener: (event: HerdEvents[Name]) => void): () => void;
-  /** Lets everything happen that is due; `createHerd` calls it every `tickMs`. */
-  tick(now?: Date): Promise<void>;
-  /**
-   * Stops the program without failing the work: takes no new commands, aborts every `worker.signal`, waits up to
-   * `graceMs` (10,000) for functions that execute, and closes the store. Open work goes on at the next start.
-   */
-  close(options?: { graceMs?: number }): Promise<void>;
-}
 
 /** What only tests and the project's own programs set. */
 export interface Internals {
@@ -145,6 +78,7 @@ export class HerdInstance implements Herd {
   #status: HerdStatus = "opening";
   #timer: NodeJS.Timeout | undefined;
   #closed: Promise<void> | undefined;
+  #control: Control | undefined;
 
   constructor(engine: HerdEngine) {
     this.engine = engine;
@@ -169,6 +103,7 @@ export class HerdInstance implements Herd {
       }
     }
     this.#status = "open";
+    await this.#listen();
     if (tickMs > 0 && !passive) {
       this.#timer = setInterval(() => this.engine.kernel.inBackground(this.tick()), tickMs);
       this.#timer.unref();
@@ -176,72 +111,30 @@ export class HerdInstance implements Herd {
   }
 
   owner(id: string | Subject, options: OwnerOptions = {}): Owner<string> {
-    const owner = ownerRef(id);
-    const treeId = treeIdOf(owner);
-    const { engine } = this;
-    const by: Controller = {
-      treeId,
-      owner,
-      workspace: options.workspace ?? owner.id,
-      cwd: options.cwd ?? engine.cwd,
-      path: "",
-    };
-    if (options.cwd !== undefined) engine.folders.set(treeId, options.cwd);
+    const by = controllerOf(this.engine, id, options);
+    if (options.cwd !== undefined) this.engine.folders.set(by.treeId, options.cwd);
     const hears = options.onQuestion !== undefined || options.onResult !== undefined;
-    const detach = hears ? this.#attach(by, options) : () => undefined;
-    return {
-      subagent: async (request) => {
-        try {
-          this.#assertOpen("subagent");
-        } catch (error) {
-          return { ok: false, error: (error as HerdError).toJSON() };
-        }
-        return subagent(engine, by, request);
-      },
-      assign: async (request) => {
-        this.#assertOpen("assign");
-        return engine.handle(await assign(engine, by, request));
-      },
-      reply: async (request) => {
-        this.#assertOpen("reply");
-        return reply(engine, {
-          ...replyFields(request),
-          owner: treeId,
-          cwd: by.cwd,
-          operation: "reply",
-          treeId,
-          path: "",
-          workspace: by.workspace,
-        });
-      },
-      steer: async (request) => {
-        this.#assertOpen("steer");
-        return steer(engine, by, request);
-      },
-      close: async (request) => {
-        this.#assertOpen("close");
-        return close(engine, { ...by, ...closeFields(request), operation: "close" });
-      },
-      list: async () => {
-        this.#assertReadable("list");
-        return list(engine, by);
-      },
-      detach,
-    };
+    return new LocalOwner(
+      this.engine,
+      this,
+      by,
+      hears ? this.attach(by, options, options.replace === true) : undefined,
+    );
+  }
+
+  async backup(directory: string): Promise<BackupReceipt> {
+    this.assertReadable("backup");
+    return backup(this.engine.kernel, directory);
+  }
+
+  async owners(): Promise<OwnerRow[]> {
+    this.assertReadable("owners");
+    return ownersOf(this.engine.kernel);
   }
 
   async assignment(requestId: string): Promise<Assignment> {
-    this.#assertReadable("assignment");
-    await this.engine.kernel.settled();
-    const request = this.engine.kernel.committed<RequestRecord>(keys.request(requestId));
-    if (request) return this.engine.handle(request);
-    throw new HerdError({
-      category: "target_not_found",
-      reason: "target_not_found",
-      message: `There is no assignment ${JSON.stringify(requestId)} in this store`,
-      nextAction: "use the requestId that assign gave; finished ones are kept for the time set in retention",
-      operation: "assignment",
-    });
+    this.assertReadable("assignment");
+    return this.engine.handle(await this.engine.accepted(requestId));
   }
 
   on<Name extends HerdEventName>(event: Name, listener: (event: HerdEvents[Name]) => void): () => void {
@@ -249,7 +142,7 @@ export class HerdInstance implements Herd {
   }
 
   async tick(now?: Date): Promise<void> {
-    this.#assertOpen("tick");
+    this.assertOpen("tick");
     await this.#ticker.tick(now?.getTime() ?? this.engine.kernel.now());
   }
 
@@ -262,6 +155,7 @@ export class HerdInstance implements Herd {
   async crash(): Promise<void> {
     this.#status = "closed";
     clearInterval(this.#timer);
+    this.#control?.crash();
     this.engine.deliveries.close();
     this.engine.functions.stopAll("parked", "The process ended.");
     await this.engine.kernel.abandon();
@@ -283,21 +177,34 @@ export class HerdInstance implements Herd {
       await kernel.settled();
       await sessions.flush(graceMs);
     }
+    // Before the store is free: afterwards its folder may be another herd's.
+    await this.#control?.close();
     await kernel.close();
     this.#status = "closed";
   }
 
-  #attach(by: Controller, receiver: OwnerOptions): () => void {
-    this.#assertOpen("owner");
-    return this.engine.deliveries.attach(by.owner, receiver, receiver.replace === true);
+  /** Opens the control socket, where there is a folder for it. */
+  async #listen(): Promise<void> {
+    const { control, passive } = this.engine.options;
+    const { directory } = this.engine.kernel.store;
+    if (!control || passive || directory === undefined) return;
+    // Read when it is needed: a herd without a folder, or a program that only imports us, does without it.
+    const { Control, HerdHost } = await import("./control/index.ts");
+    this.#control = await Control.open(new HerdHost(this, directory));
   }
 
-  #assertReadable(operation: string): void {
+  /** Makes a receiver the owner's. @returns how it gives that place back. */
+  attach(by: Controller, receiver: Receiver, replace: boolean): () => void {
+    this.assertOpen("owner");
+    return this.engine.deliveries.attach(by.owner, receiver, replace);
+  }
+
+  assertReadable(operation: string): void {
     if (this.#status !== "open") throw herdClosed(this.#status, operation);
   }
 
-  #assertOpen(operation: string): void {
-    this.#assertReadable(operation);
+  assertOpen(operation: string): void {
+    this.assertReadable(operation);
     if (!this.engine.options.passive) return;
     throw new HerdError({
       category: "invalid_request",

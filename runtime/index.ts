@@ -1,6 +1,7 @@
 /** `pi-herd`: assign a task, answer its questions, get exactly one result, whatever dies in between. */
 export { createHerd } from "./herd.ts";
-export type { Herd, HerdStatus, Owner, OwnerOptions } from "./herd.ts";
+export type { BackupReceipt, Herd, HerdStatus, Owner, OwnerOptions, OwnerRow } from "./api.ts";
+export { connectHerd } from "./control/client.ts";
 export type { HerdOptions } from "./options.ts";
 export { HerdError } from "./errors.ts";
 export type { ErrorCategory } from "./errors.ts";

@@ -33,6 +33,7 @@ const schema = z.strictObject({
   tickMs: milliseconds(1_000),
   waitForLockMs: milliseconds(2_000),
   passive: z.boolean().default(false),
+  control: z.boolean().default(true),
   restarts: count(5),
   retention: z.strictObject({ outcomesMs: milliseconds(30 * DAY), resultsMs: milliseconds(30 * DAY) }).prefault({}),
   reopen: z.strictObject({ attempts: count(8), pauseMs: milliseconds(250) }).prefault({}),
@@ -74,6 +75,8 @@ export interface HerdOptions<AgentsByName> {
   waitForLockMs?: number;
   /** Only read: no commands, no deliveries, nothing is changed. */
   passive?: boolean;
+  /** Lets other processes of this user reach the herd through a private socket; true. Not with `passive`. */
+  control?: boolean;
   /** Ends of the process without progress after which a run ends as `worker_lost`; 5. */
   restarts?: number;
   /** How long finished work stays readable, in milliseconds; 30 days each. */

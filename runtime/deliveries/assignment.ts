@@ -28,7 +28,11 @@ export interface Assignment extends AsyncIterable<OwnerEvent> {
   readonly requestId: string;
   readonly label: string;
   readonly sessionId: string;
-  status(): Promise<AssignmentStatus>;
+  /**
+   * Where it stands. A result that it shows is acknowledged unless a receiver does that, or `acknowledge` is false: then
+   * it only looks.
+   */
+  status(options?: { acknowledge?: boolean }): Promise<AssignmentStatus>;
   /** The next question or the result; the first call of a fresh handle gives what is open again. */
   next(options?: { signal?: AbortSignal }): Promise<OwnerEvent>;
   /**

@@ -52,7 +52,7 @@ export class Deliveries {
     this.#options = options;
   }
 
-  /** Handlers under way. */
+  /** Handlers under way, and receivers that what is open is still looked up for. */
   get running(): number {
     let running = 0;
     for (const desk of this.#desks.values()) running += desk.running;
@@ -259,7 +259,7 @@ function receiverExists(who: string, how: string): HerdError {
   return new HerdError({
     category: "invalid_request",
     reason: "receiver_exists",
-    message: `The ${who} already has a receiver in this process`,
+    message: `The ${who} already has a receiver, here or in a process that is connected`,
     nextAction: `detach it first, or take over with ${how}`,
     operation: "receive",
   });

@@ -54,9 +54,9 @@ export class Desk {
     this.#options = options;
   }
 
-  /** Handlers under way. */
+  /** Handlers under way, and looking for what is open. */
   get running(): number {
-    return this.#running;
+    return this.#running + (this.#loading ? 1 : 0);
   }
 
   /** The last failure of a delivery of this run, for the list. */
@@ -95,7 +95,10 @@ export class Desk {
       .load()
       .then(() => (this.#loaded = true))
       .catch((error: unknown) => this.#options.loadFailed(error))
-      .finally(() => (this.#loading = false));
+      .finally(() => {
+        this.#loading = false;
+        this.#options.quiet();
+      });
   }
 
   /** Forgets everything but handlers under way; the rows stay. */

@@ -27,19 +27,22 @@ export class Handle implements Assignment {
   readonly sessionId: string;
   readonly #request: RequestRecord;
   readonly #source: HandleSource;
+  readonly #looks: boolean;
   readonly #seen = new Set<string>();
 
-  constructor(request: RequestRecord, source: HandleSource) {
+  /** @param looks leaves it to others to acknowledge the result. */
+  constructor(request: RequestRecord, source: HandleSource, looks = false) {
     this.requestId = request.requestId;
     this.label = request.label;
     this.sessionId = request.sessionId;
     this.#request = request;
     this.#source = source;
+    this.#looks = looks;
   }
 
-  async status(): Promise<AssignmentStatus> {
+  async status({ acknowledge = true }: { acknowledge?: boolean } = {}): Promise<AssignmentStatus> {
     const status = await this.#source.status(this.#request);
-    if (status.result) this.#source.returned(this.#request, status.result.deliveryId);
+    if (status.result && acknowledge) this.#returned(status.result);
     return status;
   }
 
@@ -51,7 +54,7 @@ export class Handle implements Assignment {
       return result && { type: "result" as const, result };
     });
     if (event.type === "question") this.#seen.add(event.question.askId);
-    else this.#source.returned(this.#request, event.result.deliveryId);
+    else this.#returned(event.result);
     return event;
   }
 
@@ -66,7 +69,7 @@ export class Handle implements Assignment {
       }
       return this.#source.endedResult(this.#request);
     });
-    this.#source.returned(this.#request, result.deliveryId);
+    this.#returned(result);
     return result;
   }
 
@@ -76,6 +79,10 @@ export class Handle implements Assignment {
       yield event;
       if (event.type === "result") return;
     }
+  }
+
+  #returned({ deliveryId }: Result): void {
+    if (!this.#looks) this.#source.returned(this.#request, deliveryId);
   }
 
   /** Looks, and looks again after every notice; registered before the first look, so that nothing is missed. */

@@ -118,6 +118,28 @@ class LevelStore implements Store {
     }
   }
 
+  async copyTo(directory: string): Promise<number> {
+    // An iterator shows the rows as they were when it was made, whatever is written meanwhile.
+    const iterator = this.#database().iterator({ highWaterMarkBytes: SLICE_BYTES });
+    try {
+      const copy = new Level<string, string>(join(directory, "store"), { ...LEVEL_OPTIONS, errorIfExists: true });
+      await copy.open();
+      try {
+        for (let rows = 0; ;) {
+          const slice = await iterator.nextv(SLICE_ROWS);
+          const operations = slice.map(([key, value]) => ({ type: "put" as const, key, value }));
+          await copy.batch(operations, { sync: slice.length < SLICE_ROWS });
+          rows += slice.length;
+          if (slice.length === 0) return rows;
+        }
+      } finally {
+        await copy.close();
+      }
+    } finally {
+      await iterator.close();
+    }
+  }
+
   async #openNow(): Promise<void> {
     if (this.#open) throw new StoreLockedError(this.directory, this.#open.holder);
     const identity = await this.#prepareFolder();

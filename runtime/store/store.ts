@@ -39,6 +39,12 @@ export interface Store {
    * closed, and `reopen` may be called again.
    */
   reopen(): Promise<void>;
+  /**
+   * Writes every committed row, as all of them are at the call, into a store of the same kind in another folder, which
+   * has none yet. Absent where there is no folder.
+   * @returns how many rows were written.
+   */
+  copyTo?(directory: string): Promise<number>;
   /** Releases the lock, after a batch that is under way. Resolves at once when the store is not open. */
   close(): Promise<void>;
 }

@@ -366,3 +366,29 @@ describe("a migration", () => {
     expect(done).toEqual(["count", "book"]);
   });
 });
+
+describe("instances that share one herd", () => {
+  test("an instance without agents assigns to the one that has them, by connecting to its folder", async () => {
+    const directory = await folder();
+    const host = await createHerd({
+      directory,
+      agents: { invoice: { description: "Writes an invoice", run: async (month: string) => `Invoice of ${month}` } },
+    });
+    onTestFinished(() => host.close());
+    const instance = join(directory, "instance.ts");
+    await writeFile(
+      instance,
+      `import { connectHerd } from ${JSON.stringify(new URL("../../runtime/index.ts", import.meta.url).href)};
+       const herd = await connectHerd({ directory: ${JSON.stringify(directory)} });
+       const run = await herd.owner("customer-9").assign({ id: "may", agent: "invoice", task: "May" });
+       console.log((await run.result()).text);
+       await herd.close();`,
+    );
+    const child = spawn(process.execPath, [instance], { stdio: ["ignore", "pipe", "inherit"] });
+    let text = "";
+    child.stdout.setEncoding("utf8").on("data", (part: string) => (text += part));
+    expect(await once(child, "close")).toEqual([0, null]);
+    expect(text).toBe("Invoice of May\n");
+    expect((await host.owner("customer-9").list()).workers).toEqual([]);
+  });
+});

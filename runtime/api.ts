@@ -1,0 +1,115 @@
+import type { Json } from "../machines/vocabulary.ts";
+import type { ReplyReceipt } from "./asks/question.ts";
+import type { Assignment } from "./deliveries/assignment.ts";
+import type { Receiver } from "./deliveries/desk.ts";
+import type { HerdEventName, HerdEvents } from "./events.ts";
+import type { OwnerRef } from "./kernel/records.ts";
+import type { Subject } from "./owners.ts";
+import type { AssignRequest, CloseReceipt, Listing, SteerReceipt } from "./subagent/shapes.ts";
+
+/** Whoever assigns and answers. The id is the whole identity: the same id after a restart is the same owner. */
+export interface Owner<Agent extends string> {
+  /** The model-facing `subagent` tool: snake_case JSON in and out, public errors never thrown. */
+  subagent(request: unknown): Promise<any>;
+  /**
+   * Assigns a task to a fresh worker; resolves when it is accepted on disk.
+   *
+   * What can happen twice: with `id` nothing: the same id gives the same handle, also after a restart and after the
+   * end. Without it every call is a new assignment.
+   * @throws HerdError `unknown_agent`, `worker_label_exists`, `id_reused`, `overloaded`, … before anything changed.
+   */
+  assign(request: AssignRequest<Agent>): Promise<Assignment>;
+  /**
+   * Changes what a worker works on now; it never makes a second result.
+   *
+   * What can happen twice: the worker may hear the same steer again after a restart.
+   */
+  steer(request: { label: string; message: string; files?: string[] }): Promise<SteerReceipt>;
+  /**
+   * Answers one question. With `askId` exactly that one; with `label` whatever the worker asks now.
+   *
+   * What can happen twice: nothing. The same `id` succeeds quietly, any other second reply is `already_answered`.
+   */
+  reply(
+    request: ({ askId: string } | { label: string }) & { message: Json; files?: string[]; id?: string },
+  ): Promise<ReplyReceipt>;
+  /** Closes a worker and everything below it. Its assignment ends as `closed` for whoever waits for it. */
+  close(request: { label: string }): Promise<CloseReceipt>;
+  /** The workers of this owner's workspace as a tree in rows, and the agents it may assign. Changes nothing. */
+  list(): Promise<Listing>;
+  /** Gives the place of the receiver back; what is open stays open. */
+  detach(): void;
+}
+
+/** How an owner works and hears. */
+export interface OwnerOptions extends Receiver {
+  /** What labels are unique in; the owner id unless set. */
+  workspace?: string;
+  /**
+   * Where its workers work and its files are looked up; the process's directory at `createHerd` or `connectHerd` unless
+   * set.
+   */
+  cwd?: string;
+  /** Takes over from another receiver of this owner. */
+  replace?: boolean;
+}
+
+/** A herd's whole condition in one word. */
+export type HerdStatus = "opening" | "open" | "fenced" | "closing" | "closed";
+
+/** An owner that has something open in the store, and how much. */
+export interface OwnerRow extends OwnerRef {
+  /** What its workers' labels are unique in; more than one if it was used with several. */
+  workspaces: string[];
+  /** Its workers, those below others included. */
+  workers: number;
+  /** Questions that wait for its reply. */
+  asking: number;
+  /** Results that it has not acknowledged. */
+  results: number;
+}
+
+/** What a backup holds. */
+export interface BackupReceipt {
+  /** Absolute. */
+  directory: string;
+  /** Rows of the store. */
+  rows: number;
+  /** Session and result files beside it. */
+  files: number;
+}
+
+/** An engine over one store: in this process (`createHerd`) or in another one (`connectHerd`). */
+export interface Herd<Agent extends string = string> extends AsyncDisposable {
+  readonly status: HerdStatus;
+  /**
+   * An owner by its id (1 to 512 characters) or its subject. With `onQuestion` or `onResult` it is a live receiver:
+   * it hears what is open, then what comes, until `detach`.
+   * @throws HerdError `bad_owner`, `receiver_exists`.
+   */
+  owner(id: string | Subject, options?: OwnerOptions): Owner<Agent>;
+  /** Every owner that has workers or results in the store, by id. Reads the whole store and changes nothing. */
+  owners(): Promise<OwnerRow[]>;
+  /**
+   * The handle of an assignment by its request id, in any process that has the store.
+   * @throws HerdError `target_not_found`.
+   */
+  assignment(requestId: string): Promise<Assignment>;
+  /** Listens to what was committed. @returns how to stop. */
+  on<Name extends HerdEventName>(event: Name, listener: (event: HerdEvents[Name]) => void): () => void;
+  /** Lets everything happen that is due; `createHerd` calls it every `tickMs`. */
+  tick(now?: Date): Promise<void>;
+  /**
+   * Writes a copy of the store, as it is at one moment, and its session and result files into a folder that is new or
+   * empty. Whatever is accepted meanwhile is not in it.
+   * @param directory absolute, or relative to this process's directory; `createHerd({ directory })` opens the copy.
+   * @throws HerdError `bad_backup` before anything is written, `no_disk`, `backup_failed`.
+   */
+  backup(directory: string): Promise<BackupReceipt>;
+  /**
+   * Stops the program without failing the work: takes no new commands, aborts every `worker.signal`, waits up to
+   * `graceMs` (10,000) for functions that execute, and closes the store. Open work goes on at the next start.
+   * Of a connected herd it ends the connection only.
+   */
+  close(options?: { graceMs?: number }): Promise<void>;
+}

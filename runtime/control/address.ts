@@ -1,0 +1,90 @@
+import { randomBytes } from "node:crypto";
+import { chmod, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+
+/**
+ * The longest socket path in bytes that every system takes: Linux has room for 107, macOS for 103. Beyond it Node cuts
+ * the path off without a word.
+ */
+const LONGEST_SOCKET_PATH = 103;
+
+/** Where Windows has its pipes, which are no files. */
+const PIPES = "\\\\.\\pipe\\";
+
+/** The file in a herd's folder that holds the path of its socket. */
+export function controlFile(directory: string): string {
+  return join(resolve(directory), "control");
+}
+
+/**
+ * A fresh address for the herd in this folder: the path of a Unix socket, or the name of a Windows pipe. The socket
+ * lies in a folder of its own that nobody else may enter (0700): `run/` in the herd's folder, or one below a temporary
+ * folder when that path is too long for a socket.
+ * @throws Error when no folder can be made, or none with a path that is short enough.
+ */
+export async function makeAddress(directory: string, platform: NodeJS.Platform = process.platform): Promise<string> {
+  if (platform === "win32") return `${PIPES}pi-herd-${randomBytes(16).toString("hex")}`;
+  const folder = join(resolve(directory), "run");
+  const path = join(folder, "herd.sock");
+  if (fits(path)) {
+    await mkdir(folder, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+    });
+    await chmod(folder, 0o700);
+    return path;
+  }
+  const short = temporaryFolders().find((temporary) => fits(join(temporary, "pi-herd-XXXXXX", "s")));
+  if (short === undefined)
+    throw new Error(`the path ${path} is too long for a socket, and so is the temporary folder's`);
+  return join(await mkdtemp(join(short, "pi-herd-")), "s");
+}
+
+function fits(path: string): boolean {
+  return Buffer.byteLength(path) <= LONGEST_SOCKET_PATH;
+}
+
+/** The user's temporary folder may lie deep; the system's does not. */
+function temporaryFolders(): string[] {
+  return [tmpdir(), "/tmp"];
+}
+
+/** Tells others where the herd listens. They never see half a path. */
+export async function publish(directory: string, path: string): Promise<void> {
+  const file = controlFile(directory);
+  const draft = `${file}.${process.pid}.tmp`;
+  await writeFile(draft, `${path}\n`, { mode: 0o600 });
+  await rename(draft, file);
+}
+
+/** The address that the herd in this folder listens at, or the last one did; undefined when none ever did. */
+export async function readAddress(directory: string): Promise<string | undefined> {
+  try {
+    const path = (await readFile(controlFile(directory), "utf8")).trim();
+    return path === "" ? undefined : path;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Removes what a herd that ended, in order or not, left of its address. Only who has the store's lock may do that: the
+ * address of a herd that lives is never touched then.
+ */
+export async function removeAddress(directory: string): Promise<void> {
+  const path = await readAddress(directory).catch(() => undefined);
+  await rm(controlFile(directory), { force: true });
+  if (path === undefined || path.startsWith(PIPES)) return;
+  const folder = dirname(path);
+  // Only what an address can be: a damaged file must not make us remove anything else.
+  const own = folder === join(resolve(directory), "run") ? "herd.sock" : isOurShortFolder(folder) ? "s" : undefined;
+  if (own === undefined || path !== join(folder, own)) return;
+  await rm(path, { force: true });
+  if (own === "s") await rm(folder, { recursive: true, force: true });
+}
+
+function isOurShortFolder(folder: string): boolean {
+  return temporaryFolders().includes(dirname(folder)) && /^pi-herd-[A-Za-z0-9]{6}$/.test(basename(folder));
+}

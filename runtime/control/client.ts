@@ -1,0 +1,23 @@
+import { resolve } from "node:path";
+import type { Herd } from "../api.ts";
+import { z } from "zod";
+import { parseRequest } from "../request.ts";
+
+const Options = z.strictObject({ directory: z.string().min(1).default(".herd") });
+
+/**
+ * The herd that another process of this user has open, through its control socket. It has the same interface as one
+ * of `createHerd`, and no agents of its own: what is assigned, the other process runs. `close()` ends the connection
+ * only.
+ *
+ * What can happen twice: what it can there. A call whose connection is lost on the way may have been carried out:
+ * give `assign` and `reply` an `id`, and make them again.
+ * @param options.directory the herd's folder; `.herd` in the working directory unless set.
+ * @throws HerdError `not_running` when no process has it open, `control_version` when that runs another version.
+ */
+export async function connectHerd(options: { directory?: string } = {}): Promise<Herd> {
+  const { directory } = parseRequest("connectHerd", Options, options);
+  // Read when it is needed: most programs that import us open the store themselves.
+  const [{ Connection }, { RemoteHerd }] = await Promise.all([import("./connection.ts"), import("./remote.ts")]);
+  return new RemoteHerd(await Connection.open(resolve(directory)), process.cwd());
+}

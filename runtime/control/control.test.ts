@@ -1,0 +1,456 @@
+import { once } from "node:events";
+import { existsSync, linkSync, mkdtempSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, describe, expect, onTestFinished, test } from "vitest";
+import type { AgentDefinition } from "../functions/agent.ts";
+import {
+  connectHerd,
+  createHerd,
+  HerdError,
+  type Herd,
+  type HerdOptions,
+  type Question,
+  type Result,
+} from "../index.ts";
+import { MAX_MESSAGE_BYTES } from "./protocol.ts";
+
+const agents = {
+  greeter: {
+    description: "Asks whom to greet",
+    run: async (task, worker) => `${task}, ${await worker.askOwner({ question: "Whom?" })}!`,
+  },
+  echo: { description: "Says its task", run: async (task) => task },
+  where: {
+    description: "Says where it works",
+    run: async (_task, worker) => worker.files.map(({ path }) => path).join(),
+  },
+  parent: {
+    description: "Has a child that asks",
+    subagents: ["greeter"],
+    run: async (_task, worker) => {
+      const child = await worker.assign({ agent: "greeter", task: "Hi", onQuestion: worker.escalate });
+      return (await child.result()).text;
+    },
+  },
+} satisfies Record<string, AgentDefinition>;
+
+const herds: Herd[] = [];
+afterEach(async () => {
+  // Clients first: a herd that closes would only tell them so.
+  for (const herd of herds.splice(0).toReversed()) await herd.close({ graceMs: 0 }).catch(() => undefined);
+});
+
+function folder(name = "herd-control-"): string {
+  const made = mkdtempSync(join(tmpdir(), name));
+  onTestFinished(() => rm(made, { recursive: true, force: true }));
+  return made;
+}
+
+async function open(options: Partial<HerdOptions<typeof agents>> = {}): Promise<{ herd: Herd; directory: string }> {
+  const directory = options.directory ?? folder();
+  const herd = await createHerd({ agents, tickMs: 0, ...options, directory });
+  herds.push(herd);
+  return { herd, directory };
+}
+
+async function connected(directory: string): Promise<Herd> {
+  const herd = await connectHerd({ directory });
+  herds.push(herd);
+  return herd;
+}
+
+const refusal = async (call: Promise<unknown>): Promise<HerdError> => {
+  const error = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(HerdError);
+  return error as HerdError;
+};
+
+const socketOf = (directory: string) => readFileSync(join(directory, "control"), "utf8").trim();
+
+/** A client that says whatever a test wants it to say. */
+async function rude(directory: string): Promise<{ socket: Socket; said: Promise<string> }> {
+  const socket = connect(socketOf(directory));
+  onTestFinished(() => void socket.destroy());
+  await new Promise((done, failed) => socket.once("connect", done).once("error", failed));
+  let text = "";
+  socket.setEncoding("utf8").on("data", (part: string) => (text += part));
+  socket.on("error", () => undefined);
+  return { socket, said: new Promise((done) => socket.once("close", () => done(text))) };
+}
+
+const hello = `${JSON.stringify({ jsonrpc: "2.0", id: 0, method: "hello", params: { protocol: 1, pid: 1 } })}\n`;
+
+describe("a herd of another process", () => {
+  test("takes an assignment, tells its question, takes the reply, and gives the one result", async () => {
+    const { directory } = await open();
+    const herd = await connected(directory);
+    expect(herd.status).toBe("open");
+    const run = await herd.owner("me").assign({ id: "hello", agent: "greeter", task: "Hello", metadata: { a: [1] } });
+    const told: string[] = [];
+    const replies: unknown[] = [];
+    for await (const event of run) {
+      if (event.type === "question") {
+        const { askId, question, reply } = event.question;
+        told.push(question);
+        replies.push(await reply("Ada", { id: "r1" }), await reply("Ada", { id: "r1" }), await refusal(reply("Bob")));
+        replies.push(askId);
+      } else told.push(event.result.text, JSON.stringify(event.result.metadata));
+    }
+    const askId = replies.pop();
+    expect(replies[0]).toMatchObject({ askId, assignmentRequestId: run.requestId });
+    expect(replies[1]).toEqual(replies[0]);
+    expect(replies[2]).toMatchObject({ reason: "already_answered" });
+    expect(told).toEqual(["Whom?", "Hello, Ada!", '{"a":[1]}']);
+    const again = await herd.owner("me").assign({ id: "hello", agent: "greeter", task: "Hello", metadata: { a: [1] } });
+    expect(again).toMatchObject({ requestId: run.requestId, label: run.label, sessionId: run.sessionId });
+    expect((await again.result()).resultPath).toBe(join(directory, "results", `${run.requestId}.txt`));
+    expect((await (await herd.assignment(run.requestId)).result()).text).toBe("Hello, Ada!");
+  });
+
+  test("acknowledges a result once the client has it, and not before", async () => {
+    const { herd: server, directory } = await open();
+    const herd = await connected(directory);
+    const run = await herd.owner("me").assign({ agent: "echo", task: "A" });
+    const looked = await until(async () => (await run.status({ acknowledge: false })).result);
+    expect(looked?.text).toBe("A");
+    expect((await server.owner("me").list()).workers).toMatchObject([{ state: "settling" }]);
+    await run.result();
+    await herd.close();
+    expect((await server.owner("me").list()).workers).toEqual([]);
+  });
+
+  test("can have its owner's receiver at a client, which detaches and takes over", async () => {
+    const { herd: server, directory } = await open();
+    const first = await connected(directory);
+    const second = await connected(directory);
+    const questions: Question[] = [];
+    const answered = Promise.withResolvers<Result>();
+    const owner = first.owner("me", { onQuestion: (question) => void questions.push(question) });
+    await owner.assign({ agent: "greeter", task: "Hello" });
+    await until(() => questions[0]);
+    expect(await refusal(second.owner("me", { onQuestion: () => undefined }).list())).toMatchObject({
+      reason: "receiver_exists",
+    });
+    owner.detach();
+    second.owner("me", { onResult: (result) => answered.resolve(result), replace: true });
+    await questions[0]?.reply("Ada");
+    expect((await answered.promise).text).toBe("Hello, Ada!");
+    await until(async () => (await server.owner("me").list()).workers.length === 0);
+  });
+
+  test("has a handler that throws tried again, and its delivery wait when the client goes", async () => {
+    const { herd: server, directory } = await open();
+    const undelivered: string[] = [];
+    server.on("undelivered", ({ error }) => void undelivered.push(String(error)));
+    const herd = await connected(directory);
+    herd.owner("me", {
+      onResult: () => {
+        throw new Error("not now");
+      },
+    });
+    await herd.owner("me").assign({ agent: "echo", task: "A" });
+    await until(() => undelivered[0]);
+    expect(undelivered[0]).toContain("not now");
+    await herd.close();
+    const other = await connected(directory);
+    const came = Promise.withResolvers<Result>();
+    // The first client's place is free.
+    other.owner("me", { onResult: (result) => came.resolve(result) });
+    expect(await came.promise).toMatchObject({ text: "A" });
+  });
+
+  test("tells its events, until they are no longer listened to", async () => {
+    const { directory } = await open();
+    const herd = await connected(directory);
+    const states: string[] = [];
+    const stop = herd.on("state", ({ label, to }) => void states.push(`${label} ${to}`));
+    const asked = Promise.withResolvers<Question>();
+    herd.on("question", (question) => asked.resolve(question));
+    const run = await herd.owner("me").assign({ agent: "parent", task: "A" });
+    const question = await asked.promise;
+    await until(() => states.includes("greeter blocked"));
+    stop();
+    const before = states.length;
+    await (
+      await run.next()
+    ).type;
+    await herd.owner("me").reply({ label: run.label, message: "Ada" });
+    expect((await run.result()).text).toBe("Hi, Ada!");
+    expect(states).toHaveLength(before);
+    expect(question.label).toBe("greeter");
+  });
+
+  test("lists, steers, closes and speaks the tools' JSON as it does in its own process", async () => {
+    const { herd: server, directory } = await open();
+    const herd = await connected(directory);
+    const owner = herd.owner({ scope: "order", keys: { number: "7" } });
+    const run = await owner.assign({ agent: "greeter", task: "Hello", label: "g" });
+    await run.next();
+    const rows = (await owner.list()).workers;
+    expect(rows).toMatchObject([{ label: "g", state: "blocked", question: { question: "Whom?" } }]);
+    const here = server.owner({ scope: "order", keys: { number: "7" } });
+    expect((await here.list()).workers).toEqual(rows);
+    expect(await owner.subagent({ action: "list" })).toMatchObject({ ok: true, workers: [{ label: "g" }] });
+    expect(await owner.subagent({ action: "nap" })).toMatchObject({
+      ok: false,
+      error: { category: "invalid_request" },
+    });
+    expect(await refusal(owner.steer({ label: "g", message: "Be kind" }))).toMatchObject({ reason: "already_waiting" });
+    expect(await herd.owners()).toMatchObject([
+      { scope: "order", keys: { number: "7" }, workers: 1, asking: 1, results: 0, workspaces: ["order?number=7"] },
+    ]);
+    expect(await owner.close({ label: "g" })).toEqual({ label: "g" });
+    expect((await run.result()).status).toBe("closed");
+    expect(await herd.owners()).toEqual([]);
+    await herd.tick(new Date(Date.now() + 1_000));
+  });
+
+  test("looks files up where the client is", async () => {
+    const { directory } = await open();
+    const herd = await connected(directory);
+    const there = folder();
+    writeFileSync(join(there, "a.txt"), "A");
+    const run = await herd.owner("me", { cwd: there }).assign({ agent: "where", task: "A", files: ["a.txt"] });
+    expect((await run.result()).text).toBe(join(there, "a.txt"));
+  });
+
+  test("stops waiting on a signal, and nothing else", async () => {
+    const { directory } = await open();
+    const herd = await connected(directory);
+    const run = await herd.owner("me").assign({ agent: "greeter", task: "Hello" });
+    const reason = new Error("enough");
+    const stop = new AbortController();
+    const waiting = run.result({ signal: stop.signal });
+    stop.abort(reason);
+    await expect(waiting).rejects.toBe(reason);
+    await expect(herd.owner("me").assign({ agent: "echo", task: "A", signal: stop.signal })).rejects.toBe(reason);
+    expect((await run.status()).state).toMatch(/working|blocked/);
+    expect(await refusal(herd.owner("me").assign(undefined as never))).toMatchObject({ category: "invalid_request" });
+  });
+
+  test("serves ten clients at once, each its own answers", async () => {
+    const { directory } = await open();
+    const clients = await Promise.all(Array.from({ length: 10 }, () => connected(directory)));
+    const texts = await Promise.all(
+      clients.map(async (client, number) => {
+        const runs = await Promise.all(
+          Array.from({ length: 5 }, (_, n) =>
+            client.owner(`o${number}`).assign({ agent: "echo", task: `${number}.${n}` }),
+          ),
+        );
+        return Promise.all(runs.map(async (run) => (await run.result()).text));
+      }),
+    );
+    expect(texts).toEqual(clients.map((_, number) => Array.from({ length: 5 }, (__, n) => `${number}.${n}`)));
+  });
+
+  test("refuses what it is given wrong, with the field and the rule", async () => {
+    const { directory } = await open();
+    const herd = await connected(directory);
+    expect(await refusal(herd.owner("me").assign({ agent: "none", task: "A" }))).toMatchObject({
+      reason: "unknown_agent",
+    });
+    expect(await refusal(herd.assignment("nothing"))).toMatchObject({ reason: "target_not_found" });
+    expect(await refusal(connectHerd({ directory: "" }))).toMatchObject({
+      reason: "invalid_field",
+      field: "directory",
+    });
+    expect(await refusal(connectHerd({ directry: directory } as never))).toMatchObject({ field: "directry" });
+    expect(() => herd.owner(" ")).toThrow(HerdError);
+  });
+
+  test("refuses a message that is too long before it is sent, and goes on", async () => {
+    const { directory } = await open();
+    const herd = await connected(directory);
+    const long = "x".repeat(MAX_MESSAGE_BYTES);
+    expect(await refusal(herd.owner("me").assign({ agent: "echo", task: long }))).toMatchObject({
+      reason: "message_too_large",
+    });
+    expect((await herd.owner("me").list()).workers).toEqual([]);
+  });
+});
+
+describe("the end of a connection", () => {
+  test("closing the client leaves the herd and its work alone", async () => {
+    const { herd: server, directory } = await open();
+    const herd = await connected(directory);
+    const run = await herd.owner("me").assign({ agent: "greeter", task: "Hello" });
+    await herd.close();
+    expect(herd.status).toBe("closed");
+    expect(await refusal(herd.owner("me").list())).toMatchObject({ reason: "herd_closed" });
+    await server
+      .owner("me")
+      .reply({ label: run.label, message: "Ada" })
+      .catch(() => undefined);
+    expect(server.status).toBe("open");
+  });
+
+  test("closing the herd tells every client, whoever waits hears why, and the socket is gone", async () => {
+    const { herd: server, directory } = await open();
+    const herd = await connected(directory);
+    const run = await herd.owner("me").assign({ agent: "greeter", task: "Hello" });
+    const waiting = refusal(run.result());
+    await run.next();
+    await server.close({ graceMs: 0 });
+    expect((await waiting).reason).toMatch(/herd_closed|connection_lost/);
+    await until(() => herd.status === "closed");
+    expect(await refusal(herd.owner("me").list())).toMatchObject({
+      reason: "connection_lost",
+      nextAction: expect.stringContaining("connect again"),
+    });
+    expect(existsSync(join(directory, "control"))).toBe(false);
+    expect(await refusal(connectHerd({ directory }))).toMatchObject({ reason: "not_running" });
+  });
+
+  test("a client that vanishes in the middle of a call loses nothing of it", async () => {
+    const { herd: server, directory } = await open();
+    const { socket } = await rude(directory);
+    const assign = { jsonrpc: "2.0", id: 1, method: "owner/assign" };
+    const params = { owner: { id: "me" }, cwd: directory, request: { id: "a", agent: "echo", task: "A" } };
+    socket.write(`${hello}${JSON.stringify({ ...assign, params })}\n`);
+    await until(async () => (await server.owners()).length === 1);
+    socket.destroy();
+    const herd = await connected(directory);
+    const run = await herd.owner("me").assign({ id: "a", agent: "echo", task: "A" });
+    expect((await run.result()).text).toBe("A");
+  });
+});
+
+describe("the control socket", () => {
+  test("is private: 0600 in a folder 0700, its path in the herd's folder", async () => {
+    const { directory } = await open();
+    const path = socketOf(directory);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(statSync(dirname(path)).mode & 0o777).toBe(0o700);
+    expect(statSync(join(directory, "control")).mode & 0o777).toBe(0o600);
+    expect(statSync(path).isSocket()).toBe(true);
+  });
+
+  test("lies elsewhere when its path would be too long, and leaves nothing there", async () => {
+    const long = join(folder(), "f".repeat(120));
+    const { herd, directory } = await open({ directory: long });
+    const path = socketOf(directory);
+    expect(Buffer.byteLength(path)).toBeLessThan(104);
+    expect(statSync(dirname(path)).mode & 0o777).toBe(0o700);
+    expect((await (await connected(directory)).owners()).length).toBe(0);
+    await herd.close();
+    expect(existsSync(dirname(path))).toBe(false);
+  });
+
+  test("that a killed process left behind is replaced", async () => {
+    const directory = folder();
+    const { herd } = await open({ directory });
+    const path = socketOf(directory);
+    await herd.close();
+    // What is left after SIGKILL: the file of the path, and a socket that nobody listens at.
+    const kept = `${path}.kept`;
+    const dead = createServer().listen(path);
+    await once(dead, "listening");
+    linkSync(path, kept);
+    dead.close();
+    await once(dead, "close");
+    renameSync(kept, path);
+    writeFileSync(join(directory, "control"), `${path}\n`);
+    expect(await refusal(connectHerd({ directory }))).toMatchObject({
+      reason: "not_running",
+      message: expect.stringContaining("ECONNREFUSED"),
+    });
+    await open({ directory });
+    expect((await (await connected(directory)).owners()).length).toBe(0);
+  });
+
+  test("is not there when it is turned off, or the herd only reads", async () => {
+    const { herd, directory } = await open({ control: false });
+    expect(existsSync(join(directory, "control"))).toBe(false);
+    expect(await refusal(connectHerd({ directory }))).toMatchObject({ reason: "not_running" });
+    await herd.close();
+    await open({ directory, passive: true });
+    expect(existsSync(join(directory, "control"))).toBe(false);
+  });
+
+  test("keeps a herd that cannot listen open, with one warning", async () => {
+    const directory = folder();
+    writeFileSync(join(directory, "run"), "in the way");
+    const warned = new Promise<Error>((done) => process.once("warning", done));
+    const { herd } = await open({ directory });
+    expect((await warned).name).toBe("HerdControlWarning");
+    expect(herd.status).toBe("open");
+  });
+
+  test.each([
+    ["garbage", "GET / HTTP/1.1\r\n\r\n"],
+    ["JSON that is no message", "[1]\n"],
+    ["bytes that are no text", Buffer.from([0xff, 0xfe, 0x0a])],
+  ])("hangs up on %s, and serves others", async (_, text) => {
+    const { directory } = await open();
+    const { socket, said } = await rude(directory);
+    socket.write(text);
+    expect(await said).toBe("");
+    expect(await (await connected(directory)).owners()).toEqual([]);
+  });
+
+  test("hangs up on a message that never ends", async () => {
+    const { directory } = await open();
+    const { socket, said } = await rude(directory);
+    const part = "x".repeat(1024 * 1024);
+    const more = () => {
+      while (!socket.destroyed && socket.write(part));
+    };
+    socket.on("drain", more);
+    more();
+    expect(await said).toBe("");
+    expect(await (await connected(directory)).owners()).toEqual([]);
+  });
+
+  test.each([
+    ["another version", { method: "hello", params: { protocol: 99, pid: 4711 } }, "4711"],
+    ["no hello", { method: "herd/owners", params: {} }, "hello"],
+    ["a hello without a version", { method: "hello", params: {} }, "unknown"],
+  ])("refuses %s by name, then hangs up", async (_, message, named) => {
+    const { directory } = await open();
+    const { socket, said } = await rude(directory);
+    socket.write(`${JSON.stringify({ jsonrpc: "2.0", id: 1, ...message })}\n`);
+    const { error } = JSON.parse(await said) as { error: { data: { reason: string; message: string } } };
+    expect(error.data.reason).toBe("control_version");
+    expect(error.data.message).toContain(named);
+    expect(error.data.message).toMatch(/Next: /);
+  });
+
+  test("refuses unknown calls and fields without hanging up", async () => {
+    const { directory } = await open();
+    const { socket, said } = await rude(directory);
+    const call = (id: number, method: string, params: object) =>
+      `${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`;
+    socket.write(
+      hello + call(1, "herd/dance", {}) + call(2, "herd/owners", { all: true }) + call(3, "herd/owners", {}),
+    );
+    let text = "";
+    socket.on("data", (part: string) => (text += part));
+    await until(() => text.split("\n").length > 4);
+    socket.destroy();
+    const answers = (await said)
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { id: number; error?: { code: number; data?: object }; result?: unknown });
+    expect(answers.find(({ id }) => id === 1)?.error?.code).toBe(-32601);
+    expect(answers.find(({ id }) => id === 2)?.error?.data).toMatchObject({ reason: "unknown_field", field: "all" });
+    expect(answers.find(({ id }) => id === 3)?.result).toEqual([]);
+  });
+});
+
+/** Looks again and again until something is there. */
+async function until<T>(look: () => T | Promise<T>): Promise<T> {
+  const deadline = Date.now() + 10_000;
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    if (Date.now() > deadline) throw new Error("waited in vain");
+    await new Promise((done) => setImmediate(done));
+  }
+}

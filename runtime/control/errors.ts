@@ -1,0 +1,104 @@
+import { ErrorCodes, ResponseError } from "vscode-jsonrpc/node";
+import { HerdError, internalFailure } from "../errors.ts";
+import { HERD_ERROR, MAX_MESSAGE_BYTES } from "./protocol.ts";
+
+/** An error as it is answered: always one that the other side can raise again as a `HerdError`. */
+export function toWire(method: string, error: unknown): ResponseError<Record<string, unknown>> {
+  const failure = error instanceof HerdError ? error : internalFailure(method, error);
+  return new ResponseError(HERD_ERROR, failure.message, failure.toJSON());
+}
+
+/** An error as the caller gets it. */
+export function fromWire(error: unknown, lost: () => HerdError): unknown {
+  if (!(error instanceof ResponseError)) return lost();
+  if (error.code === HERD_ERROR) return HerdError.from(error.data as Record<string, unknown>);
+  if (error.code === ErrorCodes.MethodNotFound) return unknownMethod(error.message);
+  return lost();
+}
+
+/** @throws HerdError `message_too_large` before anything is sent. */
+export function checkSize(operation: string, value: unknown): void {
+  const bytes = Buffer.byteLength(JSON.stringify(value) ?? "");
+  // The rest of the message is small.
+  if (bytes > MAX_MESSAGE_BYTES - 1_024) throw tooLarge(operation, bytes);
+}
+
+/** What is too long for the socket. Files are the way for long texts. */
+export function tooLarge(operation: string, bytes: number): HerdError {
+  return new HerdError({
+    category: "invalid_request",
+    reason: "message_too_large",
+    message: `${operation}: ${bytes} bytes are more than the control socket takes (${MAX_MESSAGE_BYTES})`,
+    nextAction: "hand long texts over in files, and read long results from their resultPath",
+    operation,
+  });
+}
+
+/** The other process speaks another version of what is said over the socket. */
+export function otherVersion(pid: number | undefined, theirs: unknown, ours: number): HerdError {
+  return new HerdError({
+    category: "invalid_request",
+    reason: "control_version",
+    message:
+      `Process ${pid ?? "?"} speaks version ${String(theirs)} of the control protocol, this one version ${ours}, ` +
+      "so they run different versions of pi-herd",
+    nextAction: "update pi-herd in the older of the two, then start that process again",
+    operation: "hello",
+  });
+}
+
+/** The first message has to be `hello`. */
+export function noHello(method: string): HerdError {
+  return new HerdError({
+    category: "invalid_request",
+    reason: "control_version",
+    message: `The first message on the control socket was ${JSON.stringify(method)} instead of "hello"`,
+    nextAction: "use connectHerd, which says hello with its protocol version",
+    operation: "hello",
+  });
+}
+
+function unknownMethod(message: string): HerdError {
+  return new HerdError({
+    category: "invalid_request",
+    reason: "control_version",
+    message: `The other process does not know this call: ${message}`,
+    nextAction: "update pi-herd in the older of the two, then start that process again",
+    operation: "call",
+  });
+}
+
+/** There is nobody to connect to. */
+export function notRunning(directory: string, why: string): HerdError {
+  return new HerdError({
+    category: "target_not_found",
+    reason: "not_running",
+    message: `No process has the herd in ${directory} open: ${why}`,
+    nextAction: "start the program that runs its workers, or open it yourself with createHerd",
+    operation: "connectHerd",
+  });
+}
+
+/** The connection is gone. What was told is on disk; what was under way may or may not be. */
+export function connectionLost(operation: string, directory: string, why: string): HerdError {
+  return new HerdError({
+    category: "internal_failure",
+    reason: "connection_lost",
+    message:
+      `The connection to the herd in ${directory} is gone (${why}). What was acknowledged is on disk; ` +
+      "whether this call was carried out is not known",
+    nextAction: "connect again and look; calls that carry an id of yours can simply be made again",
+    operation,
+  });
+}
+
+/** The program closed its end. */
+export function disconnected(operation: string): HerdError {
+  return new HerdError({
+    category: "internal_failure",
+    reason: "herd_closed",
+    message: "The connection to the herd is closed",
+    nextAction: "connect again with connectHerd",
+    operation,
+  });
+}

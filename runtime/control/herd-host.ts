@@ -1,0 +1,99 @@
+import { resolve } from "node:path";
+import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerRow } from "../api.ts";
+import type { Question, ReplyReceipt } from "../asks/question.ts";
+import type { Assignment } from "../deliveries/assignment.ts";
+import type { Receiver } from "../deliveries/desk.ts";
+import { HerdError } from "../errors.ts";
+import type { HerdEventName, HerdEvents } from "../events.ts";
+import type { HerdEngine } from "../herd-engine.ts";
+import type { AskRecord } from "../kernel/records.ts";
+import { controllerOf, LocalOwner, type Gate } from "../local-owner.ts";
+import type { Subject } from "../owners.ts";
+import { keys } from "../store/keys.ts";
+import type { Controller } from "../subagent/acceptance.ts";
+import type { ControlHost } from "./host.ts";
+import type { By } from "./protocol.ts";
+
+/** A herd of this process, as far as it is spoken for elsewhere. */
+export interface LocalHerd extends Herd, Gate {
+  readonly engine: HerdEngine;
+  attach(by: Controller, receiver: Receiver, replace: boolean): () => void;
+}
+
+/** Lets clients of the control socket at a herd of this process. */
+export class HerdHost implements ControlHost {
+  readonly directory: string;
+  readonly #herd: LocalHerd;
+  readonly #engine: HerdEngine;
+
+  constructor(herd: LocalHerd, directory: string) {
+    this.directory = resolve(directory);
+    this.#herd = herd;
+    this.#engine = herd.engine;
+  }
+
+  get status(): HerdStatus {
+    return this.#herd.status;
+  }
+
+  ownerFrom(by: By): Owner<string> {
+    return new LocalOwner(this.#engine, this.#herd, this.#controller(by));
+  }
+
+  attachFrom(by: By, receiver: Receiver, replace: boolean): () => void {
+    return this.#herd.attach(this.#controller(by), receiver, replace);
+  }
+
+  async look(requestId: string): Promise<Assignment> {
+    this.#herd.assertReadable("assignment");
+    return this.#engine.handle(await this.#engine.accepted(requestId), true);
+  }
+
+  async returned(requestId: string, deliveryId: string): Promise<void> {
+    this.#herd.assertReadable("assignment");
+    this.#engine.lookout.returned(await this.#engine.accepted(requestId), deliveryId);
+  }
+
+  async replyTo(
+    askId: string,
+    cwd: string,
+    ...[answer, options]: Parameters<Question["reply"]>
+  ): Promise<ReplyReceipt> {
+    this.#herd.assertOpen("reply");
+    const ask = this.#engine.kernel.read<AskRecord>(keys.ask(askId));
+    const request = ask && this.#engine.request(ask.requestId);
+    if (ask && request) return this.#engine.replyTo(ask, request, answer, options, cwd);
+    throw new HerdError({
+      category: "target_not_found",
+      reason: "target_not_found",
+      message: `There is no question ${JSON.stringify(askId)} in this store`,
+      nextAction: "list your workers and their open questions",
+      operation: "reply",
+    });
+  }
+
+  owners(): Promise<OwnerRow[]> {
+    return this.#herd.owners();
+  }
+
+  backup(directory: string): Promise<BackupReceipt> {
+    return this.#herd.backup(directory);
+  }
+
+  tick(now?: Date): Promise<void> {
+    return this.#herd.tick(now);
+  }
+
+  on<Name extends HerdEventName>(event: Name, listener: (event: HerdEvents[Name]) => void): () => void {
+    return this.#herd.on(event, listener);
+  }
+
+  whenLeaving(tell: (error: HerdError) => void): () => void {
+    return this.#engine.whenLeaving(tell);
+  }
+
+  #controller({ owner: { id, scope, keys: subjectKeys }, workspace, cwd }: By): Controller {
+    const owner: string | Subject = scope === undefined ? id : { scope, keys: subjectKeys ?? {} };
+    return controllerOf(this.#engine, owner, { cwd, ...(workspace !== undefined && { workspace }) });
+  }
+}

@@ -1,0 +1,24 @@
+import type { Herd, Owner } from "../api.ts";
+import type { Question, ReplyReceipt } from "../asks/question.ts";
+import type { Assignment } from "../deliveries/assignment.ts";
+import type { Receiver } from "../deliveries/desk.ts";
+import type { HerdError } from "../errors.ts";
+import type { By } from "./protocol.ts";
+
+/** What the control socket needs of the herd that it speaks for. */
+export interface ControlHost extends Pick<Herd, "status" | "on" | "tick" | "owners" | "backup"> {
+  /** The herd's folder, absolute. */
+  readonly directory: string;
+  /** An owner that acts from elsewhere: what it does leaves the owner of this process as it is. */
+  ownerFrom(by: By): Owner<string>;
+  /** Makes somebody elsewhere the owner's receiver. @throws HerdError `receiver_exists`. */
+  attachFrom(by: By, receiver: Receiver, replace: boolean): () => void;
+  /** A handle that only looks: what it gives is acknowledged by `returned`. @throws HerdError `target_not_found`. */
+  look(requestId: string): Promise<Assignment>;
+  /** Somebody elsewhere has this result: acknowledges it unless a receiver does that. */
+  returned(requestId: string, deliveryId: string): Promise<void>;
+  /** Answers a question as `question.reply` does, files looked up in `cwd`. */
+  replyTo(askId: string, cwd: string, ...answer: Parameters<Question["reply"]>): Promise<ReplyReceipt>;
+  /** Called when the herd takes nothing any more. @returns how to stop listening. */
+  whenLeaving(tell: (error: HerdError) => void): () => void;
+}

@@ -1,0 +1,130 @@
+import { z } from "zod";
+import type { BackupReceipt, HerdStatus, OwnerRow } from "../api.ts";
+import type { ReplyReceipt } from "../asks/question.ts";
+import type { HerdEventName } from "../events.ts";
+import type { CloseReceipt, Listing, SteerReceipt } from "../subagent/shapes.ts";
+
+/**
+ * What is said over the control socket: JSON-RPC 2.0, one message a line, UTF-8. A client says `hello` first; anything
+ * else before that, or another protocol number, is refused and the connection ends.
+ */
+export const PROTOCOL = 1;
+
+/** Longest message in bytes, either way: a result of that length is a book that belongs into a file. */
+export const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
+
+/** What may wait for a client that does not read, in bytes; one that lets more wait is disconnected. */
+export const MAX_UNREAD_BYTES = 2 * MAX_MESSAGE_BYTES;
+
+/** The error code of everything that is a `HerdError`, whose structured form is the error's `data`. */
+export const HERD_ERROR = 1;
+
+const text = z.string().min(1);
+const Owner = z.strictObject({
+  id: text,
+  scope: text.optional(),
+  keys: z.record(z.string(), z.string()).optional(),
+});
+
+/** Whom a call acts for, and where relative files are looked up and workers work: the client's own directory. */
+const by = { owner: Owner, workspace: text.optional(), cwd: text };
+const request = z.unknown();
+const requestId = text;
+
+/** What a client can call, by method, and what each call says. `hello` comes before all of them. */
+export const Says = {
+  "owner/subagent": z.strictObject({ ...by, request }),
+  "owner/assign": z.strictObject({ ...by, request }),
+  "owner/steer": z.strictObject({ ...by, request }),
+  "owner/reply": z.strictObject({ ...by, request }),
+  "owner/close": z.strictObject({ ...by, request }),
+  "owner/list": z.strictObject(by),
+  /** Makes this client the owner's receiver; it is called with `receiver/question` and `receiver/result`. */
+  "owner/attach": z.strictObject({
+    ...by,
+    receiver: z.int(),
+    hearsQuestions: z.boolean(),
+    hearsResults: z.boolean(),
+    replace: z.boolean(),
+  }),
+  "owner/detach": z.strictObject({ receiver: z.int() }),
+  "question/reply": z.strictObject({ askId: text, cwd: text, answer: z.json(), options: z.looseObject({}) }),
+  "herd/owners": z.strictObject({}),
+  "herd/assignment": z.strictObject({ requestId }),
+  "herd/tick": z.strictObject({ now: z.iso.datetime().optional() }),
+  "herd/backup": z.strictObject({ directory: text }),
+  "herd/listen": z.strictObject({ event: text }),
+  "herd/unlisten": z.strictObject({ event: text }),
+  "assignment/status": z.strictObject({ requestId }),
+  /** `seen` names the questions that this handle has given already. */
+  "assignment/next": z.strictObject({ requestId, seen: z.array(text) }),
+  "assignment/result": z.strictObject({ requestId }),
+  /** The client's program has the result: it is acknowledged unless a receiver does that. */
+  "assignment/returned": z.strictObject({ requestId, deliveryId: text }),
+} satisfies Record<string, z.ZodType>;
+
+export type Method = keyof typeof Says;
+export type Said<M extends Method> = z.infer<(typeof Says)[M]>;
+/** Whom a call acts for. */
+export type By = Said<"owner/list">;
+
+/** What each call hears. Questions and results are as in the typed API, without what only a process can have. */
+export interface Hears {
+  "owner/subagent": unknown;
+  "owner/assign": HandleWire;
+  "owner/steer": SteerReceipt;
+  "owner/reply": ReplyReceipt;
+  "owner/close": CloseReceipt;
+  "owner/list": Listing;
+  "owner/attach": null;
+  "owner/detach": null;
+  "question/reply": ReplyReceipt;
+  "herd/owners": OwnerRow[];
+  "herd/assignment": HandleWire;
+  "herd/tick": null;
+  "herd/backup": BackupReceipt;
+  "herd/listen": null;
+  "herd/unlisten": null;
+  "assignment/status": unknown;
+  "assignment/next": unknown;
+  "assignment/result": unknown;
+  "assignment/returned": null;
+}
+
+/** What a client says first. */
+export const Hello = z.looseObject({
+  protocol: z.int(),
+  /** The client's process, for messages. */
+  pid: z.int(),
+});
+
+/** What it hears. */
+export interface Welcome {
+  protocol: number;
+  /** The process that has the store. */
+  pid: number;
+  /** The version of its package, for people. */
+  version: string;
+  /** The herd's folder. */
+  directory: string;
+  status: HerdStatus;
+}
+
+/** What the herd calls at a client that is a receiver: the answer acknowledges, an error has it tried again. */
+export interface Callbacks {
+  "receiver/question": { receiver: number; question: unknown };
+  "receiver/result": { receiver: number; result: unknown };
+}
+
+/** What the herd tells a client, without an answer. */
+export interface Notices {
+  event: { event: HerdEventName; value: unknown };
+  status: { status: HerdStatus };
+}
+
+/** A handle as it is named on the wire. */
+export interface HandleWire {
+  requestId: string;
+  label: string;
+  sessionId: string;
+}

@@ -1,0 +1,161 @@
+import { resolve } from "node:path";
+import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerOptions, OwnerRow } from "../api.ts";
+import type { Question } from "../asks/question.ts";
+import type { Assignment } from "../deliveries/assignment.ts";
+import type { Receiver } from "../deliveries/desk.ts";
+import type { Result } from "../deliveries/result.ts";
+import { HerdError, messageOf } from "../errors.ts";
+import { Events, type HerdEventName, type HerdEvents } from "../events.ts";
+import { ownerRef, type Subject } from "../owners.ts";
+import type { Connection } from "./connection.ts";
+import type { By, Notices } from "./protocol.ts";
+import { RemoteAssignment } from "./remote-assignment.ts";
+import { RemoteOwner } from "./remote-owner.ts";
+
+/** A receiver with the folder in which the files of its replies are looked up. */
+export interface RemoteReceiver extends Receiver {
+  cwd: string;
+}
+
+/** A herd in another process. Every promise is kept there; here is nothing that could be lost. */
+export class RemoteHerd implements Herd {
+  readonly connection: Connection;
+  /** Where relative files are looked up unless an owner says otherwise. */
+  readonly cwd: string;
+  readonly #events = new Events();
+  readonly #listening = new Map<HerdEventName, number>();
+  readonly #receivers = new Map<number, RemoteReceiver>();
+  /** Calls whose answers nobody waits for; `close` does. */
+  readonly #background = new Set<Promise<unknown>>();
+  #numbers = 0;
+  #status: HerdStatus;
+  #closing = false;
+
+  constructor(connection: Connection, cwd: string) {
+    this.connection = connection;
+    this.cwd = cwd;
+    this.#status = connection.welcome.status;
+    connection.hear("status", ({ status }) => (this.#status = status));
+    connection.hear("event", (notice) => this.#told(notice));
+    connection.answer("receiver/question", async ({ receiver, question }) => {
+      const { onQuestion, cwd } = this.#receiver(receiver);
+      await onQuestion?.(this.question(question, cwd));
+    });
+    connection.answer("receiver/result", async ({ receiver, result }) => {
+      await this.#receiver(receiver).onResult?.(result as Result);
+    });
+    void connection.ended.then(() => (this.#status = "closed"));
+  }
+
+  /** That of the herd in the other process; `closed` once the connection is gone, which does not end the herd. */
+  get status(): HerdStatus {
+    return this.#status;
+  }
+
+  owner(id: string | Subject, options: OwnerOptions = {}): Owner<string> {
+    const { workspace, cwd = this.cwd } = options;
+    const by: By = { owner: ownerRef(id), cwd: resolve(this.cwd, cwd), ...(workspace !== undefined && { workspace }) };
+    return new RemoteOwner(this, by, options);
+  }
+
+  owners(): Promise<OwnerRow[]> {
+    return this.connection.call("herd/owners", {});
+  }
+
+  async assignment(requestId: string): Promise<Assignment> {
+    return new RemoteAssignment(this, await this.connection.call("herd/assignment", { requestId }));
+  }
+
+  on<Name extends HerdEventName>(name: Name, listener: (event: HerdEvents[Name]) => void): () => void {
+    const stop = this.#events.on(name, listener);
+    const count = (this.#listening.get(name) ?? 0) + 1;
+    this.#listening.set(name, count);
+    if (count === 1) this.inBackground(this.connection.call("herd/listen", { event: name }));
+    let stopped = false;
+    return () => {
+      if (stopped) return;
+      stopped = true;
+      stop();
+      const left = (this.#listening.get(name) ?? 1) - 1;
+      this.#listening.set(name, left);
+      if (left === 0 && this.connection.isOpen) {
+        this.inBackground(this.connection.call("herd/unlisten", { event: name }));
+      }
+    };
+  }
+
+  async tick(now?: Date): Promise<void> {
+    await this.connection.call("herd/tick", now === undefined ? {} : { now: now.toISOString() });
+  }
+
+  backup(directory: string): Promise<BackupReceipt> {
+    return this.connection.call("herd/backup", { directory: resolve(this.cwd, directory) });
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    while (this.#background.size > 0) await Promise.allSettled([...this.#background]);
+    await this.connection.close();
+    this.#status = "closed";
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** Makes a receiver one of the other process. @returns its number here. */
+  attach(receiver: RemoteReceiver): number {
+    const number = ++this.#numbers;
+    this.#receivers.set(number, receiver);
+    return number;
+  }
+
+  detach(receiver: number): void {
+    this.#receivers.delete(receiver);
+  }
+
+  /** A question as it came, with its reply. */
+  question(told: unknown, cwd = this.cwd): Question {
+    const question = told as Omit<Question, "reply">;
+    return {
+      ...question,
+      reply: (answer, options = {}) =>
+        this.connection.call("question/reply", { askId: question.askId, cwd, answer, options }),
+    };
+  }
+
+  /** For a call whose answer nobody waits for: that it failed is one process warning, unless the herd is gone. */
+  inBackground(call: Promise<unknown>): void {
+    const done: Promise<unknown> = call
+      .catch((error: unknown) => {
+        if (this.#closing || !this.connection.isOpen) return;
+        process.emitWarning(messageOf(error), { type: "HerdConnectionWarning" });
+      })
+      .finally(() => this.#background.delete(done));
+    this.#background.add(done);
+  }
+
+  #receiver(number: number): RemoteReceiver {
+    const receiver = this.#receivers.get(number);
+    if (receiver) return receiver;
+    throw new HerdError({
+      category: "worker_busy",
+      reason: "detached",
+      message: "The receiver was detached meanwhile",
+      nextAction: "nothing: the delivery waits for the next one",
+      operation: "receive",
+    });
+  }
+
+  #told({ event, value }: Notices["event"]): void {
+    this.#events.emit(event, this.#revived(event, value) as never);
+  }
+
+  #revived(event: HerdEventName, value: unknown): unknown {
+    if (event === "question") return this.question(value);
+    const told = value as Record<string, unknown>;
+    if (event === "unheard") return { ...told, question: this.question(told["question"]) };
+    if (event === "undelivered") return { ...told, error: new Error(String(told["error"])) };
+    return told;
+  }
+}

@@ -1,0 +1,197 @@
+import type { Socket } from "node:net";
+import { createMessageConnection, type CancellationToken, type MessageConnection } from "vscode-jsonrpc/node";
+import type { Assignment } from "../deliveries/assignment.ts";
+import type { Receiver } from "../deliveries/desk.ts";
+import { messageOf } from "../errors.ts";
+import type { HerdEventName, HerdEvents } from "../events.ts";
+import { parseRequest } from "../request.ts";
+import { checkSize, noHello, otherVersion, toWire } from "./errors.ts";
+import type { ControlHost } from "./host.ts";
+import { LineReader, LineWriter } from "./lines.ts";
+import {
+  Hello,
+  PROTOCOL,
+  Says,
+  type HandleWire,
+  type Hears,
+  type Method,
+  type Notices,
+  type Said,
+} from "./protocol.ts";
+
+type Call<M extends Method> = (says: Said<M>, signal: AbortSignal) => Promise<Hears[M]>;
+
+/** How long the last answers may take to get out, in milliseconds. */
+const LAST_WORDS_MS = 1_000;
+
+/** One client of a herd: its calls, the receivers it is, and the events it listens to. All of it ends with it. */
+export class Session {
+  readonly #socket: Socket;
+  readonly #host: ControlHost;
+  readonly #version: string;
+  readonly #connection: MessageConnection;
+  readonly #receivers = new Map<number, () => void>();
+  readonly #listeners = new Map<string, () => void>();
+  /** Aborts whatever only waits: its answer would reach nobody. What was begun goes on. */
+  readonly #gone = new AbortController();
+  #greeted = false;
+
+  constructor(socket: Socket, host: ControlHost, version: string) {
+    this.#socket = socket;
+    this.#host = host;
+    this.#version = version;
+    this.#connection = createMessageConnection(new LineReader(socket), new LineWriter(socket));
+    this.#connection.onRequest("hello", (hello: unknown) => this.#hello(hello));
+    for (const method of Object.keys(Says) as Method[]) {
+      this.#connection.onRequest(method, (params: unknown, token: CancellationToken) =>
+        this.#answer(method, params, token),
+      );
+    }
+    // What is no message ends the connection: nobody knows where the next one would begin.
+    this.#connection.onError(() => socket.destroy());
+    this.#connection.onClose(() => this.#end());
+    this.#connection.listen();
+  }
+
+  /** Ends it, after what was answered already is out; a client that does not read has a moment for that. */
+  close(): void {
+    const deadline = setTimeout(() => this.#socket.destroy(), LAST_WORDS_MS);
+    this.#socket.once("close", () => clearTimeout(deadline));
+    this.#socket.end(() => this.#socket.destroy());
+  }
+
+  /** Ends it at once. */
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  notify<Name extends keyof Notices>(name: Name, notice: Notices[Name]): void {
+    // A client that is gone hears nothing; its socket says so by itself.
+    void this.#connection.sendNotification(name, notice).catch(() => undefined);
+  }
+
+  #hello(said: unknown): unknown {
+    const hello = Hello.safeParse(said);
+    if (!hello.success || hello.data.protocol !== PROTOCOL) {
+      const theirs = hello.data?.protocol ?? "unknown";
+      return this.#refuse("hello", otherVersion(hello.data?.pid, theirs, PROTOCOL));
+    }
+    this.#greeted = true;
+    const { directory, status } = this.#host;
+    return { protocol: PROTOCOL, pid: process.pid, version: this.#version, directory, status };
+  }
+
+  async #answer(method: Method, params: unknown, token: CancellationToken): Promise<unknown> {
+    if (!this.#greeted) return this.#refuse(method, noHello(method));
+    const cancelled = new AbortController();
+    // Cancelled before it was looked at, a token fires no more.
+    if (token.isCancellationRequested) cancelled.abort();
+    token.onCancellationRequested(() => cancelled.abort());
+    try {
+      const says = parseRequest(method, Says[method], params);
+      const heard = (await (this.#calls[method] as Call<Method>)(says, cancelled.signal)) ?? null;
+      checkSize(method, heard);
+      return heard;
+    } catch (error) {
+      return toWire(method, error);
+    }
+  }
+
+  /** Says why, then hangs up. */
+  #refuse(method: string, error: unknown): unknown {
+    setImmediate(() => this.close());
+    return toWire(method, error);
+  }
+
+  readonly #calls: { [M in Method]: Call<M> } = {
+    "owner/subagent": ({ request, ...by }) => this.#host.ownerFrom(by).subagent(request),
+    "owner/assign": async ({ request, ...by }, signal) =>
+      wireOf(await this.#host.ownerFrom(by).assign({ signal, ...(request as object) } as never)),
+    "owner/steer": ({ request, ...by }) => this.#host.ownerFrom(by).steer(request as never),
+    "owner/reply": ({ request, ...by }) => this.#host.ownerFrom(by).reply(request as never),
+    "owner/close": ({ request, ...by }) => this.#host.ownerFrom(by).close(request as never),
+    "owner/list": (by) => this.#host.ownerFrom(by).list(),
+    "owner/attach": async (says) => this.#attach(says),
+    "owner/detach": async ({ receiver }) => this.#detach(receiver),
+    "question/reply": ({ askId, cwd, answer, options }) => this.#host.replyTo(askId, cwd, answer, options),
+    "herd/owners": () => this.#host.owners(),
+    "herd/assignment": async ({ requestId }) => wireOf(await this.#host.look(requestId)),
+    "herd/tick": async ({ now }) => {
+      await this.#host.tick(now === undefined ? undefined : new Date(now));
+      return null;
+    },
+    "herd/backup": ({ directory }) => this.#host.backup(directory),
+    "herd/listen": async ({ event }) => this.#listen(event as HerdEventName),
+    "herd/unlisten": async ({ event }) => this.#unlisten(event),
+    "assignment/status": async ({ requestId }) => (await this.#host.look(requestId)).status(),
+    "assignment/next": async ({ requestId, seen }, cancelled) => {
+      const handle = await this.#host.look(requestId);
+      const signal = AbortSignal.any([cancelled, this.#gone.signal]);
+      for (;;) {
+        const event = await handle.next({ signal });
+        if (event.type === "result" || !seen.includes(event.question.askId)) return event;
+      }
+    },
+    "assignment/result": async ({ requestId }, cancelled) => {
+      const handle = await this.#host.look(requestId);
+      return handle.result({ signal: AbortSignal.any([cancelled, this.#gone.signal]) });
+    },
+    "assignment/returned": async ({ requestId, deliveryId }) => {
+      await this.#host.returned(requestId, deliveryId);
+      return null;
+    },
+  };
+
+  #attach({ receiver, hearsQuestions, hearsResults, replace, ...by }: Said<"owner/attach">): null {
+    const call = async (method: string, params: object) => {
+      checkSize(method, params);
+      await this.#connection.sendRequest(method, params);
+    };
+    const handlers: Receiver = {
+      ...(hearsQuestions && { onQuestion: (question) => call("receiver/question", { receiver, question }) }),
+      ...(hearsResults && { onResult: (result) => call("receiver/result", { receiver, result }) }),
+    };
+    this.#receivers.set(receiver, this.#host.attachFrom(by, handlers, replace));
+    return null;
+  }
+
+  #detach(receiver: number): null {
+    this.#receivers.get(receiver)?.();
+    this.#receivers.delete(receiver);
+    return null;
+  }
+
+  #listen(event: HerdEventName): null {
+    if (this.#listeners.has(event)) return null;
+    this.#listeners.set(
+      event,
+      this.#host.on(event, (value) => this.#tell(event, value)),
+    );
+    return null;
+  }
+
+  #unlisten(event: string): null {
+    this.#listeners.get(event)?.();
+    this.#listeners.delete(event);
+    return null;
+  }
+
+  #tell<Name extends HerdEventName>(event: Name, value: HerdEvents[Name]): void {
+    // An error says nothing as JSON.
+    const told = "error" in value && value.error instanceof Error ? { ...value, error: messageOf(value.error) } : value;
+    checkSize(event, told);
+    this.notify("event", { event, value: told });
+  }
+
+  #end(): void {
+    this.#gone.abort();
+    for (const stop of [...this.#receivers.values(), ...this.#listeners.values()]) stop();
+    this.#receivers.clear();
+    this.#listeners.clear();
+    this.#connection.dispose();
+  }
+}
+
+function wireOf({ requestId, label, sessionId }: Assignment): HandleWire {
+  return { requestId, label, sessionId };
+}

@@ -1,0 +1,125 @@
+import { activeRequest, shownState } from "../../machines/projection.ts";
+import type { WorkerContext } from "../../machines/vocabulary.ts";
+import type { Question } from "../asks/question.ts";
+import type { Engine } from "../engine.ts";
+import type { AskRecord, DeliveryRecord, OutcomeRecord, RequestRecord } from "../kernel/records.ts";
+import { asksOf, keys } from "../store/keys.ts";
+import type { AssignmentStatus } from "./assignment.ts";
+import type { HandleSource } from "./handle.ts";
+import { acknowledge } from "./record.ts";
+import type { Result } from "./result.ts";
+
+/** What handles look at: where assignments stand, as far as it is on disk. */
+export class Lookout implements HandleSource {
+  readonly #engine: Engine;
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  async openQuestion(request: RequestRecord): Promise<Question | undefined> {
+    const tree = this.#engine.kernel.loaded(request.tree);
+    let ask: AskRecord | undefined;
+    if (tree) {
+      const context = tree.worker(request.runId)?.context;
+      if (context?.assignment?.requestId !== request.requestId || context.ask === null) return undefined;
+      ask = this.#engine.kernel.committed<AskRecord>(keys.ask(context.ask.askId));
+    } else if (this.#engine.kernel.committed(keys.outcome(request.requestId)) === undefined) {
+      const last = (
+        await this.#engine.kernel.store.range({ ...asksOf(request.requestId), reverse: true, limit: 1 })
+      )[0];
+      ask = last && (JSON.parse(last[1]) as AskRecord);
+    }
+    if (ask === undefined || ask.answer || ask.abandoned) return undefined;
+    return this.#engine.question(ask, request, 1 + Math.max(0, this.#engine.kernel.epoch - epochOf(ask.deliveryId)));
+  }
+
+  endedResult(request: RequestRecord): Result | undefined {
+    // While its worker is at work there is no outcome, and no need to look for one.
+    const live = this.#engine.kernel.loaded(request.tree)?.worker(request.runId);
+    if (live && activeRequest(live.state, live.context) === request.requestId) return undefined;
+    const outcome = this.#engine.kernel.committed<OutcomeRecord>(keys.outcome(request.requestId));
+    if (outcome === undefined) return undefined;
+    if (this.#engine.deliveries.hasResultReceiver(request) && this.#openDelivery(request, outcome)) return undefined;
+    const attempt = outcome.deliveryId === undefined ? 1 : 1 + this.#engine.kernel.epoch - epochOf(outcome.deliveryId);
+    return this.#engine.result(request, outcome, attempt);
+  }
+
+  async status(request: RequestRecord): Promise<AssignmentStatus> {
+    const { live, unknown } = await this.#engine.kernel.run(
+      request.tree,
+      ({ tree }) => ({
+        live: tree.worker(request.runId),
+        unknown: tree.unknown.find((row) => row.path === request.path),
+      }),
+      { operation: "status", owner: request.owner },
+    );
+    const result = this.endedResult(request);
+    const question = result ? undefined : await this.openQuestion(request);
+    const { requestId, label, agent, metadata } = request;
+    return {
+      requestId,
+      label,
+      agent,
+      state: result?.status ?? (live ? shownState(live.state, live.context) : unknown ? "unknown" : "settling"),
+      ...(live?.state === "settling.queued" && { queued: true }),
+      ...(live && diagnosticOf(live.context)),
+      ...(unknown && { diagnostic: unknown.diagnostic }),
+      ...(question && { question }),
+      ...(result && { result }),
+      ...(metadata !== undefined && { metadata }),
+    };
+  }
+
+  returned(request: RequestRecord, deliveryId: string): void {
+    if (deliveryId === "" || request.parentRunId !== undefined || this.#engine.options.passive) return;
+    if (this.#engine.deliveries.hasResultReceiver(request)) return;
+    const delivery = this.#engine.kernel.read<DeliveryRecord>(keys.delivery(request.tree, deliveryId));
+    if (delivery) this.#engine.kernel.inBackground(acknowledge(this.#engine, delivery));
+  }
+
+  wait: HandleSource["wait"] = (requestId, waiter) => this.#engine.deliveries.wait(requestId, waiter);
+
+  async ready(): Promise<void> {
+    if (this.#engine.closed) throw this.#engine.closed;
+    await this.#engine.kernel.ready();
+  }
+
+  noteOpen(question: Question): void {
+    this.#engine.deliveries.noteOpen(question);
+  }
+
+  news(requestId: string, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const aborted = () => {
+        stop();
+        reject(signal?.reason);
+      };
+      const stop = this.#engine.deliveries.wait(requestId, {
+        hears: false,
+        tell: () => {
+          stop();
+          signal?.removeEventListener("abort", aborted);
+          resolve();
+        },
+      });
+      signal?.addEventListener("abort", aborted);
+    });
+  }
+
+  #openDelivery(request: RequestRecord, outcome: OutcomeRecord): DeliveryRecord | undefined {
+    if (outcome.deliveryId === undefined) return undefined;
+    return this.#engine.kernel.read<DeliveryRecord>(
+      keys.delivery(request.parentRunId ?? request.tree, outcome.deliveryId),
+    );
+  }
+}
+
+function diagnosticOf({ diagnostic, unproven }: WorkerContext): { diagnostic?: string } {
+  const why = unproven ?? diagnostic;
+  return why === null || why === undefined ? {} : { diagnostic: why };
+}
+
+function epochOf(deliveryId: string): number {
+  return Number.parseInt(deliveryId.slice(0, 6), 36);
+}

@@ -1,0 +1,95 @@
+import type { Owner, OwnerOptions } from "./api.ts";
+import { reply, replyFields } from "./asks/reply.ts";
+import type { ReplyReceipt } from "./asks/question.ts";
+import type { Assignment } from "./deliveries/assignment.ts";
+import type { HerdError } from "./errors.ts";
+import type { HerdEngine } from "./herd-engine.ts";
+import { ownerRef, treeIdOf, type Subject } from "./owners.ts";
+import type { Controller } from "./subagent/acceptance.ts";
+import { assign } from "./subagent/assign.ts";
+import { close, closeFields } from "./subagent/close.ts";
+import { list } from "./subagent/list.ts";
+import type { AssignRequest, CloseReceipt, Listing, SteerReceipt } from "./subagent/shapes.ts";
+import { steer } from "./subagent/steer.ts";
+import { subagent } from "./subagent/tools.ts";
+
+/** Says whether a herd takes a command now. */
+export interface Gate {
+  /** @throws HerdError `herd_closed`. */
+  assertReadable(operation: string): void;
+  /** @throws HerdError `herd_closed` or `passive`. */
+  assertOpen(operation: string): void;
+}
+
+/** What an owner is to the engine. @throws HerdError `bad_owner`. */
+export function controllerOf(
+  engine: HerdEngine,
+  id: string | Subject,
+  { workspace, cwd = engine.cwd }: Pick<OwnerOptions, "workspace" | "cwd">,
+): Controller {
+  const owner = ownerRef(id);
+  return { treeId: treeIdOf(owner), owner, workspace: workspace ?? owner.id, cwd, path: "" };
+}
+
+/** An owner of a herd in this process: each call is one command on its tree. */
+export class LocalOwner implements Owner<string> {
+  readonly #engine: HerdEngine;
+  readonly #gate: Gate;
+  readonly #by: Controller;
+  readonly #detach: (() => void) | undefined;
+
+  constructor(engine: HerdEngine, gate: Gate, by: Controller, detach?: () => void) {
+    this.#engine = engine;
+    this.#gate = gate;
+    this.#by = by;
+    this.#detach = detach;
+  }
+
+  async subagent(request: unknown): Promise<any> {
+    try {
+      this.#gate.assertOpen("subagent");
+    } catch (error) {
+      return { ok: false, error: (error as HerdError).toJSON() };
+    }
+    return subagent(this.#engine, this.#by, request);
+  }
+
+  async assign(request: AssignRequest<string>): Promise<Assignment> {
+    this.#gate.assertOpen("assign");
+    return this.#engine.handle(await assign(this.#engine, this.#by, request));
+  }
+
+  async reply(request: Parameters<Owner<string>["reply"]>[0]): Promise<ReplyReceipt> {
+    this.#gate.assertOpen("reply");
+    const { treeId, cwd, workspace } = this.#by;
+    const operation = "reply";
+    return reply(this.#engine, {
+      ...replyFields(request),
+      owner: treeId,
+      cwd,
+      operation,
+      treeId,
+      path: "",
+      workspace,
+    });
+  }
+
+  async steer(request: Parameters<Owner<string>["steer"]>[0]): Promise<SteerReceipt> {
+    this.#gate.assertOpen("steer");
+    return steer(this.#engine, this.#by, request);
+  }
+
+  async close(request: { label: string }): Promise<CloseReceipt> {
+    this.#gate.assertOpen("close");
+    return close(this.#engine, { ...this.#by, ...closeFields(request), operation: "close" });
+  }
+
+  async list(): Promise<Listing> {
+    this.#gate.assertReadable("list");
+    return list(this.#engine, this.#by);
+  }
+
+  detach(): void {
+    this.#detach?.();
+  }
+}
