@@ -70,7 +70,9 @@ describe("createHerd", () => {
     expect(error).toMatchObject({ category: "worker_busy", reason: "store_locked" });
     expect(error.message).toContain(`process ${process.pid}`);
     expect(error.message).toContain(directory);
-    expect(error.message).toMatch(/Next: end that process, use another directory, or raise waitForLockMs/);
+    expect(error.message).toMatch(
+      /Next: reach it with connectHerd or the herd command, end that process, use another directory, or raise waitForLockMs/,
+    );
   });
 
   test("waits for a store that another herd is closing", async () => {

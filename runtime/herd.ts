@@ -6,12 +6,13 @@ import type { Control } from "./control/index.ts";
 import type { Assignment } from "./deliveries/assignment.ts";
 import type { Receiver } from "./deliveries/desk.ts";
 import type { Clock } from "./engine.ts";
-import { HerdError, invalidRequest, messageOf } from "./errors.ts";
+import { HerdError, invalidRequest } from "./errors.ts";
 import { HerdEngine } from "./herd-engine.ts";
 import type { HerdEventName, HerdEvents } from "./events.ts";
 import type { AgentDefinition } from "./functions/agent.ts";
 import { ownersOf } from "./inventory.ts";
 import { controllerOf, LocalOwner } from "./local-owner.ts";
+import { noStore, storeLocked, unavailable } from "./opening.ts";
 import { resolveOptions, type HerdOptions } from "./options.ts";
 import type { Subject } from "./owners.ts";
 import { levelStore } from "./store/level.ts";
@@ -97,7 +98,7 @@ export class HerdInstance implements Herd {
         await this.engine.open();
         break;
       } catch (error) {
-        if (!(error instanceof StoreLockedError)) throw error instanceof HerdError ? error : unavailable(error);
+        if (!(error instanceof StoreLockedError)) throw this.#refusal(error);
         if (Date.now() >= until) throw storeLocked(error, waitForLockMs);
         await pause(50);
       }
@@ -183,6 +184,14 @@ export class HerdInstance implements Herd {
     this.#status = "closed";
   }
 
+  /** Why the store cannot be opened. */
+  #refusal(error: unknown): HerdError {
+    if (error instanceof HerdError) return error;
+    const { directory = "" } = this.engine.kernel.store;
+    const isMissing = this.engine.options.passive && (error as NodeJS.ErrnoException).code === "ENOENT";
+    return isMissing ? noStore(directory, error) : unavailable(error);
+  }
+
   /** Opens the control socket, where there is a folder for it. */
   async #listen(): Promise<void> {
     const { control, passive } = this.engine.options;
@@ -236,30 +245,5 @@ function herdClosed(status: HerdStatus, operation: string): HerdError {
     message: `The herd is ${status}`,
     nextAction: "open it again with createHerd",
     operation,
-  });
-}
-
-function unavailable(cause: unknown): HerdError {
-  return new HerdError({
-    category: "internal_failure",
-    reason: "store_unavailable",
-    message: `The store cannot be opened: ${messageOf(cause)}`,
-    nextAction: "use a directory that this process may write, or make this one usable",
-    operation: "createHerd",
-    cause,
-  });
-}
-
-function storeLocked({ location, holder }: StoreLockedError, waitedMs: number): HerdError {
-  const who = holder
-    ? `process ${holder.pid} (${holder.command}), since ${holder.since}`
-    : "another process that left no name";
-  return new HerdError({
-    category: "worker_busy",
-    reason: "store_locked",
-    message: `The store at ${location} is in use by ${who}${waitedMs > 0 ? `; waited ${waitedMs} ms` : ""}`,
-    nextAction: "end that process, use another directory, or raise waitForLockMs if it is about to close",
-    operation: "createHerd",
-    details: { location, ...(holder && { holder }) },
   });
 }

@@ -46,8 +46,10 @@ export class LocalOwner implements Owner<string> {
   }
 
   async subagent(request: unknown): Promise<any> {
+    const reads = (request as { action?: unknown } | undefined)?.action === "list";
     try {
-      this.#gate.assertOpen("subagent");
+      if (reads) this.#gate.assertReadable("subagent");
+      else this.#gate.assertOpen("subagent");
     } catch (error) {
       return { ok: false, error: (error as HerdError).toJSON() };
     }

@@ -9,7 +9,7 @@ import { Step, type Recorder } from "./step.ts";
 import { Tree } from "./tree.ts";
 
 /** The row format this version reads and writes. */
-const FORMAT = 1;
+export const FORMAT = 1;
 
 export interface KernelOptions extends Omit<CommitterOptions, "fenced"> {
   /** Trees kept in memory while nothing happens in them; a soft limit. */

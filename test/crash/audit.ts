@@ -9,7 +9,7 @@
  */
 import { writeSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
-import { levelStore, type Row } from "../../runtime/index.ts";
+import { HerdError, levelStore, verifyStore, type Row } from "../../runtime/index.ts";
 import { treeIdOf } from "../../runtime/owners.ts";
 import { checkRows } from "./checks.ts";
 import { Client, obliging, OWNERS } from "./client.ts";
@@ -62,7 +62,7 @@ class Audit {
   /** @param leave keeps the herd open, for a process that is about to be killed. */
   async run(leave: boolean): Promise<Report> {
     const rows = new Rows(await readRows(this.#directory));
-    const found = checkRows(this.#ledger.history, rows);
+    const found = [...(await this.#verified()), ...checkRows(this.#ledger.history, rows)];
     if (found.length > 0) return this.#report(found, rows);
 
     this.#client = new Client(await openCrashHerd(this.#directory, this.#ledger, this.#random), this.#ledger);
@@ -76,7 +76,19 @@ class Audit {
     await this.#client.herd.close();
     this.#ledger.write({ fact: "session.closed" });
     const after = new Rows(await readRows(this.#directory));
-    return this.#report(checkRows(this.#ledger.history, after, { ended: this.#drain }), after);
+    const left = [...(await this.#verified()), ...checkRows(this.#ledger.history, after, { ended: this.#drain })];
+    return this.#report(left, after);
+  }
+
+  /** What the product itself finds wrong with the store. A session may be killed before there is one. */
+  async #verified(): Promise<string[]> {
+    try {
+      const { problems } = await verifyStore(storeOf(this.#directory));
+      return problems.map(({ message, key = "the store" }) => `${key}: ${message}`);
+    } catch (error) {
+      if (error instanceof HerdError && error.reason === "no_store") return [];
+      throw error;
+    }
   }
 
   /** Everything that was open for an owner comes to its receiver. */
