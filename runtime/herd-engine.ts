@@ -82,6 +82,7 @@ export class HerdEngine implements Engine {
       pause: (ms) => clock.pause(ms),
       maxTrees: options.maxTrees,
       passive: options.passive,
+      executes: options.runWorkers,
       now: () => clock.now(),
       record: (told, step) => this.#record(told, step),
       notesChanges: () => this.events.has("state"),

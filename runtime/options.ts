@@ -34,6 +34,7 @@ const schema = z.strictObject({
   waitForLockMs: milliseconds(2_000),
   passive: z.boolean().default(false),
   control: z.boolean().default(true),
+  runWorkers: z.boolean().default(true),
   restarts: count(5),
   retention: z.strictObject({ outcomesMs: milliseconds(30 * DAY), resultsMs: milliseconds(30 * DAY) }).prefault({}),
   reopen: z.strictObject({ attempts: count(8), pauseMs: milliseconds(250) }).prefault({}),
@@ -77,6 +78,11 @@ export interface HerdOptions<AgentsByName> {
   passive?: boolean;
   /** Lets other processes of this user reach the herd through a private socket; true. Not with `passive`. */
   control?: boolean;
+  /**
+   * Lets workers go on in this process; true. With false it takes commands and stores what they lead to, for whoever
+   * answers or closes while the program that runs the workers does not: they go on when that opens the store.
+   */
+  runWorkers?: boolean;
   /** Ends of the process without progress after which a run ends as `worker_lost`; 5. */
   restarts?: number;
   /** How long finished work stays readable, in milliseconds; 30 days each. */

@@ -15,6 +15,13 @@ export class Refusal extends Error {
   }
 }
 
+/** A command that was called wrongly. `message` says how it is called. */
+export class UsageError extends Refusal {
+  constructor(message: string) {
+    super(message, EXIT.usage);
+  }
+}
+
 /** What a command that threw says on stderr, if it has not said it yet, and its exit code. */
 export function failureOf(error: unknown): { message?: string; exitCode: number } {
   // Commander has printed its message, or the help that was asked for.
@@ -29,7 +36,7 @@ export function failureOf(error: unknown): { message?: string; exitCode: number 
 const codesOfStore: Record<string, number> = { ENOENT: EXIT.store, LEVEL_CORRUPTION: EXIT.unhealthy };
 
 function exitCodeOf({ reason }: HerdError): number {
-  if (reason === "store_locked") return EXIT.store;
+  if (reason === "store_locked" || reason === "no_store" || reason === "not_running") return EXIT.store;
   if (reason === "store_damaged" || reason === "store_format") return EXIT.unhealthy;
   return reason === "fenced" ? EXIT.fenced : EXIT.refused;
 }
@@ -37,4 +44,12 @@ function exitCodeOf({ reason }: HerdError): number {
 function hasCode(error: unknown): error is Error & { code: string } {
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
   return typeof code === "string" && !code.startsWith("ERR_");
+}
+
+/** A failure for programs, as the tools spell one. */
+export function failureInJson(error: unknown): object {
+  if (error instanceof HerdError) return { ok: false, error: error.toJSON() };
+  const { message, exitCode } = failureOf(error);
+  const category = exitCode === EXIT.usage ? "invalid_request" : "refused";
+  return { ok: false, error: { category, message: message ?? "The command was called wrongly." } };
 }

@@ -1,6 +1,32 @@
 import { Command } from "commander";
+import { addBackup } from "./commands/backup.ts";
+import { addClose } from "./commands/close.ts";
+import { addCompletion, labelsFor } from "./commands/completion.ts";
 import { addDemo } from "./commands/demo.ts";
-import { EXIT, failureOf } from "./errors.ts";
+import { addDoctor } from "./commands/doctor.ts";
+import { addList } from "./commands/list.ts";
+import { addOwners } from "./commands/owners.ts";
+import { addReply } from "./commands/reply.ts";
+import { addResult } from "./commands/result.ts";
+import { addSteer } from "./commands/steer.ts";
+import { addVerify } from "./commands/verify.ts";
+import { addWatch } from "./commands/watch.ts";
+import { EXIT, failureInJson, failureOf } from "./errors.ts";
+
+/** In the order in which the help shows them. */
+const COMMANDS = [
+  addDemo,
+  addList,
+  addWatch,
+  addReply,
+  addSteer,
+  addClose,
+  addResult,
+  addOwners,
+  addBackup,
+  addVerify,
+  addDoctor,
+];
 
 /**
  * Runs the `herd` command with these arguments and leaves its exit code in `process.exitCode`, so that everything
@@ -10,21 +36,24 @@ export async function main(args: readonly string[], version: string): Promise<vo
   // Whoever read our output has left. What could not be shown stays undelivered, and is shown the next time.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => process.exit(EXIT.refused));
   try {
-    await herdCommand(version).parseAsync(args, { from: "user" });
+    await herdCommand(version, await labelsFor(args)).parseAsync(args, { from: "user" });
   } catch (error) {
     const { message, exitCode } = failureOf(error);
-    if (message !== undefined) console.error(message);
+    if (exitCode !== EXIT.done && args.includes("--json"))
+      console.log(JSON.stringify(failureInJson(error), undefined, 2));
+    else if (message !== undefined) console.error(message);
     process.exitCode = exitCode;
   }
 }
 
 /** The command with all its sub-commands, one file each in `commands/`. */
-function herdCommand(version: string): Command {
+function herdCommand(version: string, labels: readonly string[]): Command {
   const program = new Command("herd")
     .description("Runs a herd of agent workers: assign a task, answer its questions, get exactly one result.")
     .version(version)
     .exitOverride()
     .showHelpAfterError("Next: run herd --help to see the commands and their options.");
-  addDemo(program);
+  for (const add of COMMANDS) add(program);
+  addCompletion(program, labels);
   return program;
 }

@@ -168,6 +168,7 @@ export class Backends implements BackendHost, ProcessExecutor {
 
   /** Repeats what was not confirmed before the last end of the process, and looks after the processes of workers. */
   async resume(): Promise<void> {
+    if (!this.#engine.options.runWorkers) return;
     const rows = await this.#engine.kernel.range(prefixed("o!"));
     const orders = rows.map(([, text]) => JSON.parse(text) as OrderRecord);
     this.#recovery.begin(orders.filter(({ backend }) => backend !== undefined));

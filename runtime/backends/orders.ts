@@ -75,7 +75,13 @@ export class Orders {
   /** Hands an order to its backend; one that throws at it gets it again at the next tick. */
   perform(record: OrderRecord): void {
     // A herd that has ended orders nothing any more: the next one does.
-    if (this.#engine.kernel.ended || this.#isHeld(record) || this.#waitsItsTurn(record)) return;
+    if (
+      this.#engine.kernel.ended ||
+      !this.#engine.options.runWorkers ||
+      this.#isHeld(record) ||
+      this.#waitsItsTurn(record)
+    )
+      return;
     const backend = this.#backends.get(record.backend ?? "");
     const order = backend && this.#orderOf(record);
     if (backend === undefined || order === undefined) return;

@@ -247,7 +247,7 @@ export class Functions implements FunctionExecutor {
   #go(treeId: string, runId: string, agent: string): void {
     const running = this.#executions.get(runId);
     if (running) return running.wake();
-    if (this.#closing || this.#queued.has(runId)) return;
+    if (this.#closing || !this.#engine.options.runWorkers || this.#queued.has(runId)) return;
     if (this.#reserved.delete(runId)) return this.#start({ treeId, runId, agent, fresh: true });
     const leave = this.#slots.take(agent, () => {
       this.#queued.delete(runId);

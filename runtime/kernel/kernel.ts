@@ -16,6 +16,8 @@ export interface KernelOptions extends Omit<CommitterOptions, "fenced"> {
   maxTrees: number;
   /** Reads without changing anything: no epoch, no commands. */
   passive: boolean;
+  /** Whether anything is executed while this herd has the store. */
+  executes: boolean;
   now(): number;
   record: Recorder;
   /** Whether steps note which workers changed their state. */
@@ -282,7 +284,9 @@ export class Kernel {
   /** Writes what is queued, notes that this was no crash, and releases the store. */
   async close(): Promise<void> {
     this.#ended = true;
-    if (!this.#options.passive && !this.fence) {
+    // Where nothing ran, it is still open whether what ran before that ended in order.
+    const inOrder = this.#options.executes || this.cleanBefore;
+    if (!this.#options.passive && !this.fence && inOrder) {
       this.#committer.submit({
         operations: [{ type: "put", key: keys.meta("clean"), value: String(this.#epoch) }],
         group: "meta",

@@ -27,13 +27,19 @@ export interface Running {
 }
 
 /** Starts a program without a terminal, as this user or another; it does not outlive the test. */
-export function start(program: string, args: readonly string[], cwd: string, as: { uid?: number } = {}): Running {
-  const child = spawn(program, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"], ...as });
+export function start(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  as: { uid?: number; stdin?: "pipe" } = {},
+): Running {
+  const { stdin = "ignore", ...user } = as;
+  const child = spawn(program, args, { cwd, env, stdio: [stdin, "pipe", "pipe"], ...user });
   onTestFinished(() => void child.kill("SIGKILL"));
   let stdout = "";
   let stderr = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  child.stdout?.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => (stderr += text));
   const ended = new Promise<Ended>((done, failed) => {
     child.on("error", failed);
     child.on("close", (code, signal) => done({ code, signal, stdout, stderr }));
@@ -56,10 +62,10 @@ export function shell(line: string, cwd: string): Promise<Ended> {
 }
 
 /** Looks again and again until something is there. */
-export async function until<T>(what: string, look: () => T | undefined | false): Promise<T> {
+export async function until<T>(what: string, look: () => T | undefined | false | Promise<T | false>): Promise<T> {
   const deadline = Date.now() + 20_000;
   for (;;) {
-    const found = look();
+    const found = await look();
     if (found) return found;
     if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`);
     await pause(10);

@@ -21,6 +21,8 @@ interface DemoOptions {
   answer?: string;
 }
 
+/** How long to wait for a store that another command looks into, in milliseconds. */
+const PATIENCE_MS = 500;
 /** How long counting may take to stop, in milliseconds; what it has not finished happens again. */
 const GRACE_MS = 2_000;
 
@@ -52,7 +54,11 @@ async function demo(options: DemoOptions): Promise<number> {
   const folder = await countable(options.folder, store);
   const suggest = async () => answerFor(await generatedFolders(folder, store));
   const interruption = new Interruption();
-  const herd = await createHerd({ directory: options.directory, agents: censusAgents(store), waitForLockMs: 0 });
+  const herd = await createHerd({
+    directory: options.directory,
+    agents: censusAgents(store),
+    waitForLockMs: PATIENCE_MS,
+  });
   const audience = isTerminal() ? new Person(suggest) : new Pipe();
   let end: Ending;
   try {

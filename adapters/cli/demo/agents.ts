@@ -6,7 +6,7 @@ import { questionAbout } from "./question.ts";
 import { reportOf, type Failure, type Report } from "./report.ts";
 import { survey, type Survey } from "./survey.ts";
 import { foldersIn } from "./walk.ts";
-import { countOf } from "./words.ts";
+import { countOf } from "../words.ts";
 
 /**
  * The agents of `herd demo`: `census` looks at a folder, asks its owner what to leave out, has a `counter` count each

@@ -1,6 +1,7 @@
 import type { Owner, Question, Result } from "../../../runtime/index.ts";
-import { LiveTree } from "../terminal/live.ts";
+import { LiveView, type Drawing } from "../terminal/live.ts";
 import { Prompt } from "../terminal/prompt.ts";
+import { renderTree } from "../terminal/tree.ts";
 import type { Audience } from "./audience.ts";
 import type { CensusHerd } from "./conduct.ts";
 import { print, shownBeginning, shownQuestion, shownResult, shownWaiting } from "./showing.ts";
@@ -9,7 +10,7 @@ import { print, shownBeginning, shownQuestion, shownResult, shownWaiting } from 
 export class Person implements Audience {
   readonly #suggest: () => Promise<string>;
   readonly #prompt = new Prompt();
-  #tree: LiveTree | undefined;
+  #tree: LiveView | undefined;
 
   /** @param suggest the answer that is taken when the person only presses Enter. */
   constructor(suggest: () => Promise<string>) {
@@ -17,7 +18,8 @@ export class Person implements Audience {
   }
 
   watch(herd: CensusHerd, owner: Owner<string>): void {
-    this.#tree = new LiveTree(herd, owner, process.stdout);
+    const lines: Drawing = async (given) => renderTree((await owner.list()).workers, given);
+    this.#tree = new LiveView(herd, lines, process.stdout);
   }
 
   begin(...about: Parameters<Audience["begin"]>): void {

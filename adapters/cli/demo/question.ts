@@ -1,7 +1,7 @@
 import { table, visible } from "../terminal/text.ts";
 import { written } from "./answer.ts";
 import { generatedKind, type Size, type Survey } from "./survey.ts";
-import { bytesOf, countOf, numberOf } from "./words.ts";
+import { bytesOf, countOf, numberOf } from "../words.ts";
 
 /** Folders that one question shows; a person reads no more of them. */
 const SHOWN = 25;

@@ -2,7 +2,7 @@ import { table, visible } from "../terminal/text.ts";
 import { written, type Choice } from "./answer.ts";
 import type { Count, Tally } from "./count.ts";
 import type { Survey } from "./survey.ts";
-import { bytesOf, countOf, numberOf } from "./words.ts";
+import { bytesOf, countOf, numberOf } from "../words.ts";
 
 /** The result of a census: a table for people, and the same as data. */
 export type Report = {

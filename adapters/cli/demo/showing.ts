@@ -1,6 +1,6 @@
 import type { Question, Result } from "../../../runtime/index.ts";
 import { visible, visibleLines } from "../terminal/text.ts";
-import { bytesOf } from "./words.ts";
+import { bytesOf } from "../words.ts";
 
 /** A question with its evidence, as a person reads it. */
 export function shownQuestion({ question, files }: Question): string {

@@ -1,13 +1,20 @@
-import type { Herd, Owner } from "../../../runtime/index.ts";
+import type { Herd } from "../../../runtime/index.ts";
 import { Screen, type Terminal } from "./screen.ts";
-import { renderTree } from "./tree.ts";
 
 /** At most so many drawings a second: more, nobody sees. */
 const PER_SECOND = 20;
 
-/** The workers of one owner, live at the end of a terminal. */
-export class LiveTree {
-  readonly #owner: Owner<string>;
+/** What is drawn, for a terminal of this size. Lines that are wider or more would be drawn wrongly. */
+export type Drawing = (given: {
+  columns: number;
+  rows: number;
+  /** Progress by the request that a worker is at. */
+  notes: ReadonlyMap<string, string>;
+}) => Promise<readonly string[]>;
+
+/** What a herd does, live at the end of a terminal: drawn again whenever something happens in it. */
+export class LiveView {
+  readonly #lines: Drawing;
   readonly #terminal: Terminal;
   readonly #screen: Screen;
   readonly #notes = new Map<string, string>();
@@ -15,8 +22,8 @@ export class LiveTree {
   #timer: NodeJS.Timeout | undefined;
   #shown = true;
 
-  constructor(herd: Herd, owner: Owner<string>, terminal: Terminal & NodeJS.EventEmitter) {
-    this.#owner = owner;
+  constructor(herd: Herd, lines: Drawing, terminal: Terminal & NodeJS.EventEmitter) {
+    this.#lines = lines;
     this.#terminal = terminal;
     this.#screen = new Screen(terminal);
     const soon = () => this.#soon();
@@ -34,7 +41,7 @@ export class LiveTree {
     soon();
   }
 
-  /** Writes a line that stays, above the tree. */
+  /** Writes a line that stays, above the view. */
   above(line: string): void {
     this.#screen.clear();
     this.#terminal.write(`${line}\n`);
@@ -71,7 +78,7 @@ export class LiveTree {
   }
 
   async #draw(): Promise<void> {
-    const { workers } = await this.#owner.list();
-    if (this.#shown) this.#screen.draw(renderTree(workers, { ...this.#screen.size, notes: this.#notes }));
+    const lines = await this.#lines({ ...this.#screen.size, notes: this.#notes });
+    if (this.#shown) this.#screen.draw(lines);
   }
 }

@@ -1,0 +1,65 @@
+import type { Command } from "commander";
+import type { OwnerListing } from "../listing.ts";
+import { asOwner, listAll } from "../listing.ts";
+import { columnsOfOutput, show, withCommonOptions, withOwnerOption, type CommonOptions } from "../output.ts";
+import { withHerd, type Reached } from "../reach.ts";
+import { herdLines } from "../terminal/herd-lines.ts";
+
+interface ListOptions extends CommonOptions {
+  owner?: string;
+}
+
+/** `herd list`: what runs, what asks, and what waits for its owner. */
+export function addList(program: Command): void {
+  withOwnerOption(
+    withCommonOptions(program.command("list").description("show every owner's workers, questions and waiting results")),
+  ).action(async (options: ListOptions) => {
+    await withHerd(options.directory, { reads: true }, (reached) => list(reached, options));
+  });
+}
+
+async function list(reached: Reached, options: ListOptions): Promise<void> {
+  const { herd, directory, isRunning } = reached;
+  const listings = await listAll(herd, options.owner);
+  const value = options.json && {
+    directory,
+    running: isRunning,
+    owners: await Promise.all(listings.map(inJson(herd))),
+  };
+  await show(options, value, () => textOf(listings, reached));
+}
+
+/** The workers as the `subagent` tool lists them. */
+function inJson(herd: Reached["herd"]) {
+  return async ({ owner }: OwnerListing) => {
+    const lists = await Promise.all(
+      owner.workspaces.map((workspace) => asOwner(herd, owner, workspace).subagent({ action: "list" })),
+    );
+    return { ...owner, workers: lists.flatMap(({ workers }) => workers as object[]) };
+  };
+}
+
+function textOf(listings: readonly OwnerListing[], { directory, isRunning }: Reached): string {
+  const lines = herdLines(listings, { columns: columnsOfOutput(), notes: new Map() });
+  if (lines.length === 0) {
+    return `Nothing is open in ${directory}. Next: run a program that assigns something, or try herd demo.`;
+  }
+  return [...lines, "", ...nextSteps(listings, isRunning)].join("\n").trimEnd();
+}
+
+/** What somebody who reads this may want to do. */
+function nextSteps(listings: readonly OwnerListing[], isRunning: boolean): string[] {
+  const rows = listings.flatMap(({ owner, workers }) => workers.map((worker) => ({ owner, worker })));
+  const asking = rows.filter(({ worker }) => worker.question && !worker.parentLabel);
+  const [first] = asking;
+  const steps: string[] = [];
+  if (first) {
+    const { label } = first.worker;
+    const isShared = rows.filter(({ worker }) => worker.label === label).length > 1;
+    const whose = isShared ? ` --owner ${JSON.stringify(first.owner.id)}` : "";
+    const count = asking.length === 1 ? "A question waits" : `${asking.length} questions wait`;
+    steps.push(`${count} for an answer: herd reply ${label}${whose} "…"`);
+  }
+  if (!isRunning) steps.push("No program has this herd open: its workers go on when one does.");
+  return steps;
+}

@@ -1,0 +1,43 @@
+import type { Command } from "commander";
+import type { AssignmentStatus } from "../../../runtime/index.ts";
+import { EXIT, Refusal } from "../errors.ts";
+import { show, snakeCase, withCommonOptions, type CommonOptions } from "../output.ts";
+import { withHerd } from "../reach.ts";
+import { visible, visibleLines } from "../terminal/text.ts";
+
+/** `herd result`: what an assignment came to. Its owner still gets it. */
+export function addResult(program: Command): void {
+  withCommonOptions(
+    program
+      .command("result")
+      .description("print the result of an assignment; its owner still gets it")
+      .argument("<request>", "the assignment's request id"),
+  ).action(async (requestId: string, options: CommonOptions) => {
+    await withHerd(options.directory, { reads: true }, async ({ herd }) => {
+      const status = await (await herd.assignment(requestId)).status({ acknowledge: false });
+      const { result } = status;
+      if (options.json || result?.status === "completed") {
+        await show(options, inJson(status), () => result?.text ?? "");
+      } else throw new Refusal(whyNone(status));
+      if (result?.status !== "completed") process.exitCode = EXIT.refused;
+    });
+  });
+}
+
+function inJson({ question, result, ...status }: AssignmentStatus): Record<string, unknown> {
+  const asked = question && { ask_id: question.askId, question: question.question };
+  return {
+    ...snakeCase({ ...status }),
+    ...(asked && { question: asked }),
+    ...(result && { result: snakeCase({ ...result }) }),
+  };
+}
+
+function whyNone({ label, state, question, diagnostic, result }: AssignmentStatus): string {
+  const who = `"${visible(label)}"`;
+  if (result?.error) return `${who} ${result.status}: ${result.error.code}: ${visibleLines(result.error.message)}`;
+  if (question) {
+    return `${who} has no result yet: it asks: ${visibleLines(question.question)}\nNext: herd reply ${label} "…"`;
+  }
+  return `${who} has no result yet: it is ${diagnostic ?? state}. Next: herd watch shows how it goes on.`;
+}

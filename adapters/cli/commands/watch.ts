@@ -1,0 +1,193 @@
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Command } from "commander";
+import { HerdError, type Herd } from "../../../runtime/index.ts";
+import { exitCodeAfter, Interruption } from "../interruption.ts";
+import { listAll } from "../listing.ts";
+import { withCommonOptions, withOwnerOption, write, type CommonOptions } from "../output.ts";
+import { reach, type Reached } from "../reach.ts";
+import { firstLines, herdLines } from "../terminal/herd-lines.ts";
+import { LiveView, type Drawing } from "../terminal/live.ts";
+import { follow } from "../terminal/log.ts";
+import { Screen } from "../terminal/screen.ts";
+
+interface WatchOptions extends CommonOptions {
+  owner?: string;
+}
+
+/** How often is looked whether something has become of the herd, in milliseconds. */
+const LOOK_EVERY_MS = 100;
+
+const ABOUT = `
+In a terminal it shows the workers live; anywhere else it writes a line for whatever happens, or with --json an object.
+While no program has the herd open it shows what is stored, and goes on when one does. Ctrl-C ends it.`;
+
+/** `herd watch`: what happens in a herd, while it happens. */
+export function addWatch(program: Command): void {
+  withOwnerOption(withCommonOptions(program.command("watch").description("follow what the workers do")))
+    .addHelpText("after", ABOUT)
+    .action(async (options: WatchOptions) => {
+      const interruption = new Interruption();
+      try {
+        process.exitCode = exitCodeAfter(await watch(options, interruption.signal));
+      } finally {
+        interruption.stop();
+      }
+    });
+}
+
+/** Follows one program after another that has the herd open, until it is interrupted. */
+async function watch<Signal>(options: WatchOptions, interrupted: Promise<Signal>): Promise<Signal> {
+  const view = isLive(options) ? new Live(options) : new Plain(options);
+  for (;;) {
+    const reached = await tryReach(options.directory, view);
+    const isRunning = reached?.isRunning === true;
+    try {
+      const ended = reached && isRunning ? view.follow(reached.herd) : view.rest(reached);
+      const reason = await Promise.race([ended, interrupted]);
+      if (reason !== undefined) return reason;
+    } finally {
+      view.stop();
+      await reached?.herd.close();
+    }
+    const reason = await Promise.race([isRunning ? undefined : changed(options.directory), interrupted]);
+    if (reason !== undefined) return reason;
+  }
+}
+
+/**
+ * Resolves when somebody has opened or closed the store. Until then it is left alone: whoever looks into it has it for
+ * that time, and nobody else.
+ */
+async function changed(directory: string): Promise<undefined> {
+  const before = await tracesOf(directory);
+  do await pause(LOOK_EVERY_MS);
+  while ((await tracesOf(directory)) === before);
+  return undefined;
+}
+
+/** What opening and closing a store leaves behind. */
+async function tracesOf(directory: string): Promise<string> {
+  const files = [join(directory, "control"), join(directory, "holder.json"), join(directory, "store")];
+  const found = await Promise.all(files.map((file) => stat(file).catch(() => undefined)));
+  return found.map((traces) => traces?.mtimeMs ?? "none").join(" ");
+}
+
+/** The herd, or undefined while a process has it that lets nobody look. */
+async function tryReach(directory: string, view: View): Promise<Reached | undefined> {
+  try {
+    return await reach(directory, { reads: true });
+  } catch (error) {
+    if (!(error instanceof HerdError) || !PASSING.has(error.reason)) throw error;
+    await view.waits(error.message);
+    return undefined;
+  }
+}
+
+/** What may be over at the next look. */
+const PASSING = new Set(["store_locked", "connection_lost", "herd_closed"]);
+
+interface View {
+  /** Shows what happens, until the program that has the herd open ends. */
+  follow(herd: Herd): Promise<undefined>;
+  /** Shows what is stored while no program has the herd open. */
+  rest(reached: Reached | undefined): Promise<undefined>;
+  /** Says once why nothing can be shown. */
+  waits(why: string): Promise<void>;
+  stop(): void;
+}
+
+function isLive({ json }: WatchOptions): boolean {
+  return !json && process.stdout.isTTY && process.env["TERM"] !== "dumb";
+}
+
+const NOBODY = "No program has this herd open: its workers go on when one does.";
+
+/** The workers as a tree that is drawn again in place. */
+class Live implements View {
+  readonly #options: WatchOptions;
+  readonly #screen = new Screen(process.stdout);
+  #view: LiveView | undefined;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+  }
+
+  async follow(herd: Herd): Promise<undefined> {
+    this.#screen.clear();
+    const lines: Drawing = async (given) => {
+      const shown = herdLines(await listAll(herd, this.#options.owner), given);
+      return firstLines(shown.length === 0 ? ["Nothing is open."] : shown, given.rows - 1);
+    };
+    this.#view = new LiveView(herd, lines, process.stdout);
+    await ended(herd);
+    return undefined;
+  }
+
+  async rest(reached: Reached | undefined): Promise<undefined> {
+    if (reached === undefined) return undefined;
+    const { columns, rows } = this.#screen.size;
+    const shown = herdLines(await listAll(reached.herd, this.#options.owner), { columns, notes: new Map() });
+    this.#screen.draw([...firstLines(shown, rows - 3), ...(shown.length > 0 ? [""] : []), NOBODY]);
+    return undefined;
+  }
+
+  async waits(why: string): Promise<void> {
+    this.#screen.draw([why]);
+  }
+
+  stop(): void {
+    this.#view?.close();
+    this.#view = undefined;
+  }
+}
+
+/** A line for whatever happens. */
+class Plain implements View {
+  readonly #options: WatchOptions;
+  #stop: (() => void) | undefined;
+  /** What was said last of a herd that nothing happens in. */
+  #said: string | undefined;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+  }
+
+  async follow(herd: Herd): Promise<undefined> {
+    this.#said = undefined;
+    this.#stop = await follow(herd, this.#options);
+    await ended(herd);
+    return undefined;
+  }
+
+  async rest(reached: Reached | undefined): Promise<undefined> {
+    if (reached === undefined) return undefined;
+    const shown = herdLines(await listAll(reached.herd, this.#options.owner), {
+      columns: Number.POSITIVE_INFINITY,
+      notes: new Map(),
+    });
+    await this.#say([...shown, NOBODY].join("\n"), { event: "not_running" });
+    return undefined;
+  }
+
+  async waits(why: string): Promise<void> {
+    await this.#say(why, { event: "waits", why });
+  }
+
+  stop(): void {
+    this.#stop?.();
+    this.#stop = undefined;
+  }
+
+  async #say(text: string, value: object): Promise<void> {
+    if (this.#said === text) return;
+    this.#said = text;
+    await write(this.#options.json ? JSON.stringify(value) : text);
+  }
+}
+
+/** Resolves when the program that has the herd open is gone. */
+async function ended(herd: Herd): Promise<void> {
+  while (herd.status === "open" || herd.status === "fenced") await pause(LOOK_EVERY_MS);
+}

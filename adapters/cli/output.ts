@@ -1,0 +1,46 @@
+import { Option, type Command } from "commander";
+
+/** What every command of a herd can be given. */
+export interface CommonOptions {
+  directory: string;
+  json?: boolean;
+}
+
+/** Adds the options that every command of a herd has. */
+export function withCommonOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option("-d, --directory <directory>", "the folder of the herd").default(".herd").env("HERD_DIRECTORY"),
+    )
+    .option("--json", "print JSON for programs");
+}
+
+/** Adds the option that says whose worker is meant. */
+export function withOwnerOption(command: Command): Command {
+  return command.option("-o, --owner <id>", "whose workers; needed when several owners use a label");
+}
+
+/** Prints a text for people, or a value for programs; resolves when it is out. */
+export function show(options: CommonOptions, value: unknown, text: () => string): Promise<void> {
+  return write(options.json ? JSON.stringify(value, undefined, 2) : text());
+}
+
+/** Writes lines to stdout; resolves when they are out. Nothing for an empty text. */
+export function write(text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (text === "") return resolve();
+    process.stdout.write(`${text}\n`, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+/** How wide lines may be; a pipe takes any. */
+export function columnsOfOutput(): number {
+  return process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY;
+}
+
+/** A refusal as JSON for programs, in the tools' form. */
+export function snakeCase(value: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(value).map(([key, entry]) => [key.replace(/[A-Z]/g, (upper) => `_${upper.toLowerCase()}`), entry]),
+  );
+}

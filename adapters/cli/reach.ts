@@ -1,0 +1,65 @@
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { connectHerd, createHerd, HerdError, type Herd } from "../../runtime/index.ts";
+
+/** How long a command waits for a store that is being opened or closed, in milliseconds. */
+const PATIENCE_MS = 2_000;
+const LOOK_EVERY_MS = 50;
+
+/** A herd that a command can use. */
+export interface Reached {
+  herd: Herd;
+  /** The folder, absolute. */
+  directory: string;
+  /** Whether a program has it open, so that its workers go on. Otherwise only this command has. */
+  isRunning: boolean;
+}
+
+/**
+ * Reaches the herd in a folder: through its socket when a program has it open, else by opening it. A command that only
+ * reads changes nothing, and no worker goes on in one that writes.
+ * @throws HerdError `no_store`, `store_locked`, and whatever speaks against opening it.
+ */
+export async function reach(directory: string, { reads }: { reads: boolean }): Promise<Reached> {
+  const folder = resolve(directory);
+  const until = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const herd = await unless("not_running", connectHerd({ directory: folder }));
+    if (herd) return { herd, directory: folder, isRunning: true };
+    // Opening it for writing would make one.
+    const opened = await unless("store_locked", open(folder, reads), Date.now() >= until);
+    if (opened) return { herd: opened, directory: folder, isRunning: false };
+    await pause(LOOK_EVERY_MS);
+  }
+}
+
+/** The same for the time of some work, whatever becomes of it. */
+export async function withHerd<T>(
+  directory: string,
+  options: { reads: boolean },
+  work: (reached: Reached) => Promise<T>,
+): Promise<T> {
+  const reached = await reach(directory, options);
+  try {
+    return await work(reached);
+  } finally {
+    await reached.herd.close();
+  }
+}
+
+async function open(directory: string, reads: boolean): Promise<Herd> {
+  // A herd that is opened for writing is made where there is none.
+  const passive = reads || !existsSync(join(directory, "store", "CURRENT"));
+  return createHerd({ directory, passive, runWorkers: false, control: false, tickMs: 0, waitForLockMs: 0 });
+}
+
+/** What a call gives, or undefined when it is refused for this reason. */
+async function unless<T>(reason: string, call: Promise<T>, isLast = false): Promise<T | undefined> {
+  try {
+    return await call;
+  } catch (error) {
+    if (!isLast && error instanceof HerdError && error.reason === reason) return undefined;
+    throw error;
+  }
+}
