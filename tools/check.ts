@@ -43,6 +43,12 @@ const checks: Check[] = [
     args: [],
     mend: "each line above says which row of test/conformance/ledger.json is wrong",
   },
+  {
+    title: "package",
+    script: tool("package.ts"),
+    args: [],
+    mend: "each line above says what is wrong with the package as users get it",
+  },
 ];
 
 // The charts are drawn from the machines; they may not exist yet in a checkout that has none.

@@ -8,13 +8,19 @@ const WIDE = [
 const PICTURE = /^\p{Emoji_Presentation}|^\p{Extended_Pictographic}\ufe0f|\ufe0f\u20e3/u;
 const INVISIBLE = /^[\p{Mn}\p{Me}\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+$/u;
 
-const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
+let segmenter: Intl.Segmenter | undefined;
+
+/** The segmenter is made when it is first needed: it takes a tenth of the time of the whole import. */
+function graphemesOf(text: string): Intl.Segments {
+  segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" });
+  return segmenter.segment(text);
+}
 
 /** How many columns a terminal needs for a text without line ends. */
 export function columnsOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length;
   let columns = 0;
-  for (const { segment } of segmenter.segment(text)) columns += columnsOfGrapheme(segment);
+  for (const { segment } of graphemesOf(text)) columns += columnsOfGrapheme(segment);
   return columns;
 }
 
@@ -24,7 +30,7 @@ export function fit(text: string, columns: number): string {
   if (columns < 1) return "";
   let kept = "";
   let used = 1;
-  for (const { segment } of segmenter.segment(text)) {
+  for (const { segment } of graphemesOf(text)) {
     used += columnsOfGrapheme(segment);
     if (used > columns) break;
     kept += segment;
@@ -40,7 +46,7 @@ export function wrap(text: string, columns: number): string[] {
   let used = 0;
   // Where the last space of the line is, to break there.
   let space = 0;
-  for (const { segment } of segmenter.segment(text)) {
+  for (const { segment } of graphemesOf(text)) {
     const wide = columnsOfGrapheme(segment);
     while (used + wide > columns && line !== "") {
       const at = segment === " " || space === 0 ? line.length : space;

@@ -1,0 +1,97 @@
+/**
+ * The package as users get it: packed, installed by npm into an empty folder, looked through and measured.
+ *
+ * `node tools/package.ts` ends with exit code 1 when something is wrong, one line each. Without a registry and without
+ * the dependencies in npm's cache it says so; under `CI=true` that is a failure.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { publint } from "publint";
+import { formatMessage } from "publint/utils";
+import { bytesIn, filesIn, surplus } from "./package/files.ts";
+import { installPackage, type Installed } from "./package/install.ts";
+import { measureImport } from "./package/measure.ts";
+import { entriesOf, neededFiles, type Manifest } from "./package/needed.ts";
+import { RegistryUnreachable } from "./package/npm.ts";
+import { binary, runNode } from "./run.ts";
+
+const MB = 1_000_000;
+
+/**
+ * All of `node_modules` after the installation. Measured when it was set: 17.3 MB, of which 12.3 MB are zod and the
+ * database with its binaries for every platform. There is room for their releases, not for another dependency of that size.
+ */
+const INSTALL_BYTES = 24 * MB;
+
+/** The package itself, unpacked. Measured when it was set: 0.8 MB. */
+const PACKAGE_BYTES = 1.5 * MB;
+
+/**
+ * A start of Node that imports `pi-herd`, in starts of an empty program. Measured when it was set: 4.4, so that the
+ * import alone is 3.4; with an import that takes twice as long it would be 7.8.
+ */
+const IMPORT_RATIO = 6.5;
+
+/** Enough for a median that some slow starts do not move. */
+const ROUNDS = 9;
+
+/** What publint has to say, down to suggestions. */
+async function lint({ tarball }: Installed): Promise<string[]> {
+  const bytes = readFileSync(tarball);
+  const packed = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
+  const { messages, pkg } = await publint({ level: "suggestion", pack: { tarball: packed } });
+  return messages.map((message) => `publint: ${formatMessage(message, pkg, { color: false }) ?? message.code}`);
+}
+
+/**
+ * What attw has to say about the types. The package has no CommonJS and no folders for the resolution of before Node
+ * 12; the profile for packages of that kind leaves those two ways of importing out and nothing else.
+ */
+function lintTypes({ tarball }: Installed): string[] {
+  const args = [tarball, "--profile", "esm-only", "--no-emoji", "--no-color", "--no-summary", "--format", "table"];
+  const code = runNode(binary("@arethetypeswrong/cli", "attw"), args);
+  return code === 0 ? [] : ["attw: the table above names what does not resolve"];
+}
+
+function checkFiles({ package: folder }: Installed): string[] {
+  const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest;
+  return surplus(filesIn(folder), neededFiles(join(folder, "dist"), entriesOf(manifest)));
+}
+
+/** Says a figure with its budget; gives what to do when it is over. */
+function budget(what: string, value: number, most: number, unit: string, mend: string): string[] {
+  const figures = `${what}: ${value.toFixed(1)} ${unit}, budget ${most.toFixed(1)} ${unit}`;
+  console.log(figures);
+  return value <= most ? [] : [`${figures}. What to do: ${mend}`];
+}
+
+function checkBudgets({ folder, package: own }: Installed): string[] {
+  const { empty, imported, ratio } = measureImport(folder, ROUNDS);
+  console.log(`a start of Node: ${empty.toFixed(0)} ms empty, ${imported.toFixed(0)} ms with import "pi-herd"`);
+  const dependency = "look which dependency grew, with du -s node_modules/* in an empty installation";
+  return [
+    ...budget("install size", bytesIn(join(folder, "node_modules")) / MB, INSTALL_BYTES / MB, "MB", dependency),
+    ...budget("package size", bytesIn(own) / MB, PACKAGE_BYTES / MB, "MB", "look which compiled files grew"),
+    ...budget("import time", ratio, IMPORT_RATIO, "empty starts", "import on demand what is rarely used"),
+  ];
+}
+
+async function check(): Promise<string[]> {
+  const installed = installPackage();
+  try {
+    return [...checkFiles(installed), ...(await lint(installed)), ...lintTypes(installed), ...checkBudgets(installed)];
+  } finally {
+    installed.remove();
+  }
+}
+
+try {
+  const findings = await check();
+  for (const finding of findings) console.error(finding);
+  if (findings.length > 0) process.exitCode = 1;
+} catch (error) {
+  if (!(error instanceof RegistryUnreachable)) throw error;
+  const skipped = process.env["CI"] === "true" ? "" : "skipped: ";
+  console.error(`${skipped}${error.message}. What to do: connect to the network once, so that npm's cache is filled.`);
+  if (skipped === "") process.exitCode = 1;
+}
