@@ -46,7 +46,7 @@ describe("a role prompt", () => {
   });
 
   test("finds files by absolute path and from the home folder", async () => {
-    vi.stubEnv("HOME", root);
+    for (const name of ["HOME", "USERPROFILE"]) vi.stubEnv(name, root);
     onTestFinished(() => void vi.unstubAllEnvs());
     expect(await compose(["@~/a.md"])).toBe("Text of A.\nMore.");
     expect(await compose([`@${root}/a.md`])).toBe("Text of A.\nMore.");

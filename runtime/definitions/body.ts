@@ -3,7 +3,8 @@ import { dirname, resolve } from "node:path";
 import { invalidRequest, messageOf } from "../errors.ts";
 import { strictText } from "../evidence/evidence.ts";
 import type { Definition } from "./definition.ts";
-import { expandHome, readRegularFile } from "./folder.ts";
+import { expandHome } from "../paths.ts";
+import { readRegularFile } from "./folder.ts";
 
 /** A line that is nothing but `@path`, or `@"path with spaces"`. Deeper indented lines are code to Markdown. */
 const REFERENCE = /^ {0,3}@(?:"([^"]+)"|(\S+))[ \t]*$/;

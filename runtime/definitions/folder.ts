@@ -1,6 +1,5 @@
 import { constants } from "node:fs";
 import { open, readdir } from "node:fs/promises";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { messageOf } from "../errors.ts";
 import type { Finding } from "./finding.ts";
@@ -8,11 +7,6 @@ import { compare } from "./overlay.ts";
 
 /** Prompts beyond this many bytes are an accident: nothing larger is read. */
 export const TEXT_LIMIT = 1_048_576;
-
-/** A path with the home folder in the place of a leading `~`. */
-export function expandHome(path: string): string {
-  return path === "~" || path.startsWith("~/") ? join(homedir(), path.slice(1)) : path;
-}
 
 /** What stands in a folder of definitions; a file that cannot be read has the reason instead of its content. */
 export interface FolderContent {

@@ -131,7 +131,18 @@ describe("an override that does not exist", () => {
     expect(await text("scout-3.md")).toBe("---\nname: scout\nmodel: m\n---\n");
   });
 
-  test.each(["fh: architect #1", "my.example", ".hidden", "späher", "true", "12"])(
+  test.each([
+    ["nul", "nul-.md"],
+    ["COM1", "COM1-.md"],
+    ["aux.x", "aux-.x.md"],
+    ["console", "console.md"],
+    ["a: b?", "a-b-.md"],
+  ])("has a name that every system can give to a file: %s becomes %s", async (name, file) => {
+    await set("model", "m", name);
+    expect(await readdir(folder)).toEqual([file]);
+  });
+
+  test.each(["fh: architect #1", "my.example", ".hidden", "späher", "true", "12", "nul"])(
     "is found again under the name %s",
     async (name) => {
       await given(`---\nname: ${JSON.stringify(name)}\ndescription: D\n---\n`, "base.md");

@@ -6,7 +6,8 @@ import { isMap, isNode, isScalar, stringify, type Document } from "yaml";
 import { invalidRequest, type HerdError } from "../errors.ts";
 import { strictText } from "../evidence/evidence.ts";
 import { isName, NAME_RULE, readField } from "./fields.ts";
-import { expandHome, readDefinitionFolder } from "./folder.ts";
+import { expandHome } from "../paths.ts";
+import { readDefinitionFolder } from "./folder.ts";
 import { findFrontmatter, readYaml } from "./frontmatter.ts";
 import { brokenFile, parseDefinition } from "./parse.ts";
 
@@ -138,9 +139,15 @@ function lineOf(field: string, value: string | boolean): string {
   return `${field}: ${stringify(value, { lineWidth: 0 }).trimEnd()}`;
 }
 
-/** A path for a new definition file, close to its name and not taken. */
+/** Names that Windows keeps for devices, with any ending. */
+const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(?=\.|$)/i;
+
+/** A path for a new definition file, close to its name, possible on every system and not taken. */
 async function freePath(folder: string, name: string): Promise<string> {
-  const plain = name.replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^\./, "-");
+  const plain = name
+    .replace(/[^\p{L}\p{N}._-]+/gu, "-")
+    .replace(/^\./, "-")
+    .replace(DEVICE, "$1-");
   const stem = /\.example$/i.test(plain) ? `${plain}-` : plain;
   for (let n = 1; ; n++) {
     const path = join(folder, `${n === 1 ? stem : `${stem}-${n}`}.md`);

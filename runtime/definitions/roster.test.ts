@@ -207,7 +207,7 @@ describe("a folder", () => {
   });
 
   test("can be given from the home folder", async () => {
-    vi.stubEnv("HOME", root);
+    for (const name of ["HOME", "USERPROFILE"]) vi.stubEnv(name, root);
     onTestFinished(() => void vi.unstubAllEnvs());
     await write({ "agents/a.md": agent("description: A") });
     expect((await current("~/agents")).definitions.has("a")).toBe(true);

@@ -4,7 +4,8 @@ import { fileURLToPath } from "node:url";
 import { messageOf } from "../errors.ts";
 import type { Definition } from "./definition.ts";
 import type { Finding } from "./finding.ts";
-import { expandHome, readDefinitionFolder } from "./folder.ts";
+import { expandHome } from "../paths.ts";
+import { readDefinitionFolder } from "./folder.ts";
 import { compare, overlay, type LayeredFile, type LayerName } from "./overlay.ts";
 import { brokenFile, parseDefinition, type DefinitionFile } from "./parse.ts";
 

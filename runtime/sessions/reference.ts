@@ -1,7 +1,7 @@
 import { open, readdir, realpath, stat } from "node:fs/promises";
-import { homedir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { invalidRequest, messageOf, type HerdError } from "../errors.ts";
+import { expandHome } from "../paths.ts";
 
 /** A saved session, found by its exact path or its full id. */
 export interface SavedSession {
@@ -77,8 +77,7 @@ function isPath(reference: string): boolean {
 }
 
 async function atPath({ sessions }: Library, reference: string, cwd: string, field: Field): Promise<SavedSession> {
-  const expanded = /^~(?=$|\/)/.test(reference) ? join(homedir(), reference.slice(1)) : reference;
-  const path = resolve(cwd, expanded);
+  const path = resolve(cwd, expandHome(reference));
   let canonical: string;
   try {
     canonical = await realpath(path).catch(async (error: unknown) => {
