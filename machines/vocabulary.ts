@@ -13,6 +13,7 @@ export const Label = z.string().regex(LABEL_PATTERN);
 /** Ids are actor ids and parts of keys, so they hold neither `/` (paths) nor `!` (keys). */
 export const Id = z.string().regex(/^[A-Za-z0-9_.-]{1,128}$/);
 
+/** Whatever JSON can say. */
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
 
 /** One regular file given as evidence: embedded whole when it is small strict UTF-8, else a reference. */
@@ -146,9 +147,11 @@ export type Outcome = (
 /** How full a worker's context was at its end. `percent` is null where the backend cannot tell. */
 export type ContextUsage = { tokens: number; contextWindow: number; percent: number | null };
 
+/** What models took for a piece of work; what is not known is left out. */
 export interface Usage {
   inputTokens?: number;
   outputTokens?: number;
+  /** US dollars. */
   costUsd?: number;
 }
 

@@ -41,6 +41,7 @@ export interface Backend {
   close(graceMs: number): Promise<void>;
 }
 
+/** What a backend can prove about the process of a run. */
 export type Identity = "present" | "absent" | "unprovable";
 
 /** What a worker's process is started with, every time it is started. */

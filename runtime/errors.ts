@@ -11,6 +11,7 @@ export const CATEGORIES = [
   "internal_failure",
 ] as const;
 
+/** One of the nine public categories of failure; the page on errors says what each means and what to do. */
 export type ErrorCategory = (typeof CATEGORIES)[number];
 
 export interface HerdErrorOptions {
@@ -38,17 +39,29 @@ export interface HerdErrorOptions {
 export class HerdError extends Error {
   override readonly name = "HerdError";
   readonly category: ErrorCategory;
+  /** A stable code inside the category, for programs: `already_answered`, `id_reused`, … */
   readonly reason: string;
+  /** What was called: `assign`, `reply`, … */
   declare readonly operation?: string;
+  /** The rule that the request breaks. */
   declare readonly rule?: string;
+  /** The field of the request that is wrong. */
   declare readonly field?: string;
+  /** What it is about, by the kind of id. */
   declare readonly ids?: Record<string, string>;
+  /** What the reader should do now. */
   readonly nextAction: string;
+  /** What failed first, where cleaning up after it failed as well. */
   declare readonly primary?: NonNullable<HerdErrorOptions["primary"]>;
+  /** What failed while cleaning up. */
   declare readonly cleanup?: NonNullable<HerdErrorOptions["cleanup"]>;
+  /** More facts, by reason. */
   declare readonly details?: Record<string, unknown>;
+  /** When it is worth another try, in milliseconds from now. */
   declare readonly retryAfterMs?: number;
+  /** What had been begun was undone. */
   readonly rollbackOccurred: boolean;
+  /** The engine tried again before it gave up. */
   readonly retryAttempted: boolean;
 
   constructor(options: HerdErrorOptions) {

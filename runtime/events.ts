@@ -29,6 +29,7 @@ export interface HerdEvents {
   undelivered: { deliveryId: string; label: string; attempt: number; error: unknown; retryAt: string };
 }
 
+/** What `herd.on` can be asked to tell. */
 export type HerdEventName = keyof HerdEvents;
 
 /** Listeners by event. A throwing listener becomes one process warning and hinders nobody. */

@@ -44,6 +44,12 @@ const checks: Check[] = [
     mend: "each line above says which row of test/conformance/ledger.json is wrong",
   },
   {
+    title: "API reference",
+    script: tool("api.ts"),
+    args: ["--check"],
+    mend: "run npm run api, and correct the docstrings that it names",
+  },
+  {
     title: "package",
     script: tool("package.ts"),
     args: [],

@@ -1,6 +1,7 @@
 import type { Evidence, Json } from "../../machines/vocabulary.ts";
 import type { AskRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
 
+/** What an answer must be; `text` for every question of `askOwner`. */
 export type AnswerFormat = "text" | "confirm" | "select" | "form" | "free";
 
 /** One question of a worker to its direct owner. The same `askId` is the same question, however often it comes. */

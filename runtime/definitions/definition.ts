@@ -1,6 +1,7 @@
 import { withoutUndefined } from "../errors.ts";
 
 export const THINKING = ["off", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
+/** How much a model may think before it answers. */
 export type Thinking = (typeof THINKING)[number];
 
 /** The tool by which a worker starts workers of its own. */

@@ -25,8 +25,11 @@ export interface AssignmentStatus {
  * `herd.assignment(requestId)` gives it again in any later process.
  */
 export interface Assignment extends AsyncIterable<OwnerEvent> {
+  /** Names the assignment, for ever and in every process. */
   readonly requestId: string;
+  /** The name of its worker in the workspace. */
   readonly label: string;
+  /** The session of its worker, by which a later assignment may go on. */
   readonly sessionId: string;
   /**
    * Where it stands. A result that it shows is acknowledged unless a receiver does that, or `acknowledge` is false: then

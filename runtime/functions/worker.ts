@@ -73,7 +73,12 @@ export interface Worker {
   list(): Promise<Listing>;
   /** Journalled with its receipt; the child may hear it twice when the process dies in between. */
   steer(request: { label: string; message: string; files?: string[] }): Promise<SteerReceipt>;
-  /** Answers a child's question, once. By label it is journalled: in `onQuestion` use the question's own `reply`. */
+  /**
+   * Answers a child's question. By label it is journalled: in `onQuestion` use the question's own `reply`.
+   *
+   * What can happen twice: nothing. By `askId` a second reply is refused with `already_answered`, unless it has the
+   * same `id`; by label a re-run gets the receipt of the first.
+   */
   reply(
     request: ({ askId: string } | { label: string }) & { message: Json; files?: string[]; id?: string },
   ): Promise<ReplyReceipt>;

@@ -15,6 +15,7 @@ export const FAILPOINTS = [
   "door.before-visit",
 ] as const;
 
+/** One of the points in `FAILPOINTS`. */
 export type Failpoint = (typeof FAILPOINTS)[number];
 
 let listener: ((name: Failpoint) => void) | undefined;

@@ -51,7 +51,10 @@ export class FaultPlan {
     return { reached: reached.promise, release: released.resolve };
   }
 
-  /** For the faulty store: what the batch that comes now shall suffer before and after its rows land. */
+  /**
+   * For the faulty store: what the batch that comes now shall suffer before and after its rows land.
+   * @internal
+   */
   nextBatch(): { before: () => Promise<void>; after: () => Promise<void> } {
     const n = ++this.batches;
     const side = (landed: boolean) => async (): Promise<void> => {
@@ -62,7 +65,10 @@ export class FaultPlan {
     return { before: side(false), after: side(true) };
   }
 
-  /** For the faulty store: whether the `reopen` that comes now shall fail. */
+  /**
+   * For the faulty store: whether the `reopen` that comes now shall fail.
+   * @internal
+   */
   nextReopenFails(): boolean {
     return this.#failingReopens > 0 && this.#failingReopens-- > 0;
   }

@@ -49,15 +49,22 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** Which rows are read, and in which order. */
 export interface Range {
+  /** The first key, if it is there. */
   gte: string;
+  /** The key before which the range ends. */
   lt: string;
+  /** How many rows at most; all unless set. */
   limit?: number;
+  /** From the last key to the first. */
   reverse?: boolean;
 }
 
+/** A committed row. */
 export type Row = readonly [key: string, value: string];
 
+/** What a batch does to one key. */
 export type Operation = { type: "put"; key: string; value: string } | { type: "del"; key: string };
 
 /** Who holds a locked store, as far as its holder file tells. */

@@ -85,8 +85,11 @@ export interface WorkerRow {
   question?: { askId: string; question: string };
 }
 
+/** What an owner or a worker sees of the herd. */
 export interface Listing {
+  /** The workers that it can see. */
   workers: WorkerRow[];
+  /** The agents that it may assign, and those that are disabled. */
   agentDefinitions: AgentRow[];
   /** What could not be tidied up after workers, by label; it is tried again. */
   cleanupErrors?: Record<string, string>;

@@ -4,6 +4,7 @@ import { isFields, jsonOf, nameOf, valueOf, type Fields } from "../text/facts.ts
 import { printable, visible } from "../text/safe.ts";
 import { listLines } from "./list-text.ts";
 
+/** How the text of an answer is laid out. */
 export interface ToolTextOptions {
   /** Columns that a line may take in a terminal; unlimited unless set. */
   width?: number;

@@ -7,3 +7,4 @@ export { armFailpoint, FAILPOINTS, watchFailpoints } from "./failpoints.ts";
 export type { Failpoint } from "./failpoints.ts";
 export { memoryStore } from "../store/memory.ts";
 export { faultyStore, FaultPlan, InjectedFault } from "../store/faulty.ts";
+export type { FaultPoint, HeldBatch } from "../store/faulty.ts";

@@ -54,6 +54,7 @@ export class ScriptedRun {
     return this.#report({ type: "tool.called", name });
   }
 
+  /** A turn of the model ends. */
   endTurn(): Promise<boolean> {
     return this.#report({ type: "turn.ended" });
   }
@@ -168,7 +169,10 @@ export class ScriptedAgent {
     }
   }
 
-  /** Called by the backend for every order. */
+  /**
+   * Called by the backend for every order.
+   * @internal
+   */
   receive(order: Order, host: () => BackendHost): void {
     let run = this.runs.find(({ runId }) => runId === order.runId);
     if (run === undefined) {

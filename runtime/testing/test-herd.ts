@@ -16,12 +16,18 @@ export interface RecordingOwner extends Owner<string> {
   readonly results: Result[];
 }
 
+/** A herd that a test controls, with the owner that it listens as. */
 export interface TestHerd {
   /** The herd that is open now: another object after `crash`. */
   readonly herd: Herd;
   readonly owner: RecordingOwner;
   readonly store: Store;
-  readonly clock: { now(): Date; advance(by: string | number): Promise<void> };
+  readonly clock: {
+    /** The time that stands still. */
+    now(): Date;
+    /** Lets time pass, in milliseconds or as `"90s"`, `"10m"`, …, and everything happen that is due by then. */
+    advance(by: string | number): Promise<void>;
+  };
   /** The next question not given yet; fails at once, with what the herd is doing, if none can come. */
   question(): Promise<Question>;
   /** The next result not given yet; fails at once, with what the herd is doing, if none can come. */
@@ -32,9 +38,11 @@ export interface TestHerd {
   crash(options?: { agents?: Record<string, AgentDefinition> }): Promise<void>;
   /** Takes over an agent's workers: the test makes their moves. Call it before the agent is assigned. */
   scripted(agent: string): ScriptedAgent;
+  /** Closes the herd at once, without waiting for functions that execute. */
   close(): Promise<void>;
 }
 
+/** What `createTestHerd` takes: the options of `createHerd`, without those that the test itself controls. */
 export interface TestHerdOptions extends Omit<HerdOptions<object>, "agents" | "tickMs" | "directory"> {
   agents: Record<string, AgentDefinition>;
   /** ISO 8601; the real time unless given. The clock stands still until `clock.advance`. */

@@ -1,26 +1,18 @@
 import { readdirSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
+import { anchorsOf } from "../../tools/api/headings.ts";
 import { page } from "./page.ts";
 
 const folder = new URL("../../docs/", import.meta.url);
 const pages = readdirSync(folder).filter((name) => name.endsWith(".md"));
 
-/** Headings as GitHub makes anchors of them. */
-function anchorsOf(text: string): string[] {
-  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
-    heading
-      .toLowerCase()
-      .replaceAll(/[^\w\- ]/g, "")
-      .replaceAll(" ", "-"),
-  );
-}
-
 describe("the documentation", () => {
   test("has an index with one line for every page", async () => {
     const index = await page("README.md");
     const listed = [...index.matchAll(/^\| \[[^\]]+\]\((\S+)\)/gm)].map(([, name]) => name);
-    expect(listed.toSorted()).toEqual(pages.filter((name) => name !== "README.md").toSorted());
+    const topics = [...pages.filter((name) => name !== "README.md"), "api/README.md"];
+    expect(listed.toSorted()).toEqual(topics.toSorted());
     expect(await readFile(new URL("../README.md", folder), "utf8")).toContain("(docs/README.md)");
   });
 
