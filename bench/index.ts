@@ -1,46 +1,61 @@
+/**
+ * `npm run bench`: measures and prints figures, by default how many cycles a second the product does beside the raw
+ * limit. What is compared is measured side by side in one run, because machines are noisy.
+ */
 import { parseArgs } from "node:util";
-import { cycle } from "./cycle.ts";
-import { heap } from "./heap.ts";
-import { parked } from "./parked.ts";
-import { trees } from "./trees.ts";
-
-/** Every figure by name. What is compared is measured side by side in one run, because machines are noisy. */
-const FIGURES: Record<string, () => AsyncGenerator<object>> = {
-  async *cycle() {
-    yield await cycle(1);
-    yield await cycle(100);
-  },
-  async *parked() {
-    yield await parked();
-  },
-  async *trees() {
-    yield await trees();
-  },
-  async *heap() {
-    yield await heap(100);
-    yield await heap(1);
-  },
-};
+import { NAMES, POINTS, pointsOf, type Figure } from "./figures.ts";
+import { loadNow, readMachine } from "./machine.ts";
+import { writePage } from "./page.ts";
 
 const { values, positionals } = parseArgs({
-  options: { json: { type: "boolean", default: false }, all: { type: "boolean", default: false } },
+  options: {
+    json: { type: "boolean", default: false },
+    all: { type: "boolean", default: false },
+    write: { type: "boolean", default: false },
+  },
   allowPositionals: true,
 });
-const unknown = positionals.filter((name) => !(name in FIGURES));
-if (unknown.length > 0) {
-  console.error(
-    `There is no figure ${unknown.join(", ")}. Next: use one of ${Object.keys(FIGURES).join(", ")}, or --all.`,
-  );
+const mistake = mistakeIn(positionals);
+if (mistake !== undefined) {
+  console.error(mistake);
   process.exit(2);
 }
-const names = values.all ? Object.keys(FIGURES) : positionals.length > 0 ? positionals : ["cycle"];
-for (const name of names) {
-  for await (const figure of (FIGURES[name] as () => AsyncGenerator<object>)()) print(figure);
+if (values.write) await write();
+else for await (const figure of measured()) print(figure);
+
+function mistakeIn(names: readonly string[]): string | undefined {
+  const unknown = names.filter((name) => !NAMES.includes(name));
+  if (unknown.length > 0) {
+    return `There is no figure ${unknown.join(", ")}. Next: use one of ${NAMES.join(", ")}, or --all.`;
+  }
+  if (!values.write || names.length === 0) return undefined;
+  const given = names.join(" ");
+  return `--write takes no names (${given}): the page holds every figure. Next: leave out ${given}, or leave out --write.`;
 }
 
-function print(figure: object): void {
+async function* measured(): AsyncGenerator<Figure> {
+  const everything = values.all || values.write;
+  const points = everything ? POINTS : pointsOf(positionals.length > 0 ? positionals : ["cycle"]);
+  for (const { measure } of points) yield await measure();
+}
+
+/** Measures everything, and only when nothing failed writes the page. */
+async function write(): Promise<void> {
+  const date = new Date().toISOString().slice(0, 10);
+  const loads = [loadNow()];
+  const figures: Figure[] = [];
+  for await (const figure of measured()) {
+    print(figure);
+    figures.push(figure);
+  }
+  loads.push(loadNow());
+  const files = await writePage({ date, machine: await readMachine(loads), figures });
+  console.error(`wrote ${files.join(" and ")} in docs`);
+}
+
+function print(figure: Figure): void {
   if (values.json) return console.log(JSON.stringify(figure));
-  const { name, ...rest } = figure as { name: string };
+  const { name, ...rest } = figure;
   console.log(
     `${name}\n${Object.entries(rest)
       .map(([key, value]) => `  ${key.padEnd(22)} ${String(value)}`)

@@ -5,8 +5,8 @@ import { Level } from "level";
 import { LEVEL_OPTIONS } from "../runtime/store/level.ts";
 
 /** What one assignment with one question costs at least: four commits that wait for each other. */
-const WRITES_PER_CYCLE = 4;
-const VALUE_BYTES = 1_000;
+export const WRITES_PER_CYCLE = 4;
+export const VALUE_BYTES = 1_000;
 /** Far more values than fit one compressed block, so that their repetition cannot be compressed away. */
 const POOL_SIZE = 4_096;
 

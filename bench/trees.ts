@@ -2,7 +2,8 @@ import { median, productCycles, rounded } from "./cycle.ts";
 
 const OWNERS = 10_000;
 const TREES = 1_000;
-const CONCURRENCY = 100;
+/** Callers at once, and the owners that all stay in memory. */
+export const CONCURRENCY = 100;
 const ROUNDS = 3;
 const SECONDS = 3;
 

@@ -1,0 +1,84 @@
+import type { Figure, FigureName, FigureOf } from "./figures.ts";
+import { VALUE_BYTES, WRITES_PER_CYCLE } from "./raw.ts";
+import { CONCURRENCY } from "./trees.ts";
+import { count, counted } from "./words.ts";
+
+/** A quantity in words, and what its number counts. */
+export interface Quantity {
+  what: string;
+  unit: string;
+}
+
+/** What the page says about the figures of one name. */
+export interface Section<F extends Figure = Figure> {
+  title: string;
+  about: string;
+  /** What tells a figure from others of its name, as the head of its column. */
+  column: (figure: F) => string;
+  /** Every quantity of the figure in the order of the rows; null for what the head of the column says. */
+  quantities: { [Key in Exclude<keyof F, "name">]: Quantity | null };
+}
+
+const RATE = "cycles a second";
+
+export const SECTIONS: { [Name in FigureName]: Section<FigureOf<Name>> } = {
+  cycle: {
+    title: "Cycles beside the raw limit",
+    about: `A cycle is one assignment with one question: assigned, its question on disk, replied to, its result acknowledged. Each
+caller is an owner of its own that begins the next cycle when one is over.
+
+The raw limit is what LevelDB alone does on the same disk with the same options: ${WRITES_PER_CYCLE} writes of ${count(VALUE_BYTES)} bytes one
+after another, each on disk (fsync) before the next. Product and raw limit take turns.`,
+    column: ({ concurrency }) => counted(concurrency, "caller"),
+    quantities: {
+      concurrency: null,
+      cyclesPerSecond: { what: "product, median of the rounds", unit: RATE },
+      rawCyclesPerSecond: { what: "raw limit, median of the rounds", unit: RATE },
+      ratio: { what: "ratio, median of the rounds", unit: "product ÷ raw limit" },
+      ratios: { what: "ratio of each round", unit: "product ÷ raw limit" },
+      cpuMsPerCycle: { what: "processor time of the process", unit: "milliseconds a cycle" },
+    },
+  },
+  parked: {
+    title: "Opening a store full of parked questions",
+    about: `A process parks the questions and is killed. Then the store is opened, one owner lists its workers and answers one of
+them; medians of several openings.`,
+    column: () => "value",
+    quantities: {
+      parked: { what: "questions parked", unit: "questions" },
+      owners: { what: "owners that they belong to", unit: "owners" },
+      openMs: { what: "from `createHerd()` to the open herd", unit: "milliseconds" },
+      listMs: { what: "one owner's first `list()`", unit: "milliseconds" },
+      openAndListMs: { what: "both together", unit: "milliseconds" },
+      firstAnswerMs: { what: "from the first reply to its result", unit: "milliseconds" },
+    },
+  },
+  trees: {
+    title: "More owners than fit into memory",
+    about: `The same cycles, ${counted(CONCURRENCY, "caller")} at once, with many owners who take turns: only \`maxTrees\` of them have their workers
+in memory at a time. Beside them, in turns, ${counted(CONCURRENCY, "owner")} who all stay in memory.`,
+    column: () => "value",
+    quantities: {
+      owners: { what: "owners who take turns", unit: "owners" },
+      maxTrees: { what: "`maxTrees`, owners in memory at a time", unit: "owners" },
+      cyclesPerSecond: { what: "owners who take turns, median of the rounds", unit: RATE },
+      warmCyclesPerSecond: { what: "owners who stay in memory, median of the rounds", unit: RATE },
+      ratio: { what: "ratio, median of the rounds", unit: "taking turns ÷ staying" },
+    },
+  },
+  heap: {
+    title: "Memory of a waiting worker",
+    about: `What one more worker that waits for its owner adds to the heap, its function parked out of memory.`,
+    column: ({ workersPerTree }) => `${counted(workersPerTree, "worker")} an owner`,
+    quantities: {
+      workersPerTree: null,
+      workers: { what: "workers waiting at the end", unit: "workers" },
+      bytesPerWorker: { what: "heap for one more", unit: "bytes a worker" },
+    },
+  },
+};
+
+/** The figures of a name, with their type. */
+export function named<Name extends FigureName>(figures: readonly Figure[], name: Name): FigureOf<Name>[] {
+  return figures.filter((figure): figure is FigureOf<Name> => figure.name === name);
+}
