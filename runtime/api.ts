@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { Json } from "../machines/vocabulary.ts";
 import type { ReplyReceipt } from "./asks/question.ts";
 import type { Assignment } from "./deliveries/assignment.ts";

@@ -1,6 +1,7 @@
 import type { WorkerContext, WorkerFact, WorkerInput } from "../machines/vocabulary.ts";
 import type { Question } from "./asks/question.ts";
 import type { BackendEvent, Identity, StartFailure } from "./backend.ts";
+import type { Clock } from "./clock.ts";
 import type { AssignmentStatus } from "./deliveries/assignment.ts";
 import type { Result } from "./deliveries/result.ts";
 import type { Deliveries } from "./deliveries/deliveries.ts";
@@ -23,14 +24,6 @@ import type { Tree, WorkerView } from "./kernel/tree.ts";
 import type { ResolvedOptions } from "./options.ts";
 import type { Agent, Roster } from "./roster.ts";
 import type { SessionFiles } from "./sessions/session-files.ts";
-
-/** What time is it, and how to wait: the system's, or a test's. */
-export interface Clock {
-  /** UTC milliseconds. */
-  now(): number;
-  /** Resolves after so many milliseconds, or at once when the signal aborts. */
-  pause(ms: number, signal?: AbortSignal): Promise<void>;
-}
 
 /** The worker that told a fact, as it was when it told it. */
 export interface Teller {

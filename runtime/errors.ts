@@ -14,6 +14,7 @@ export const CATEGORIES = [
 /** One of the nine public categories of failure; the page on errors says what each means and what to do. */
 export type ErrorCategory = (typeof CATEGORIES)[number];
 
+/** What a `HerdError` is made of. What is unset is absent. */
 export interface HerdErrorOptions {
   category: ErrorCategory;
   /** A stable code inside the category, for programs: `already_answered`, `id_reused`, … */

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import type { AgentDefinition } from "./functions/agent.ts";
-import { checkNode } from "./herd.ts";
+import { checkNode } from "./herd-instance.ts";
 import { createHerd, HerdError, type Herd } from "./index.ts";
 import { createTestHerd } from "./testing/index.ts";
 

@@ -7,7 +7,7 @@ export { verifyStore } from "./verify.ts";
 export type { Verification } from "./verify.ts";
 export type { Problem } from "./verify-rows.ts";
 export { HerdError } from "./errors.ts";
-export type { ErrorCategory } from "./errors.ts";
+export type { ErrorCategory, HerdErrorOptions } from "./errors.ts";
 export type { HerdEventName, HerdEvents } from "./events.ts";
 export type { Subject } from "./owners.ts";
 export type { OwnerRef } from "./kernel/records.ts";
@@ -20,6 +20,7 @@ export type { DefinitionSource, Finding } from "./definitions/roster.ts";
 export { bundledFolder } from "./definitions/roster.ts";
 export type { AgentRow, Definition, DefinitionRow, LaunchPolicy, Thinking } from "./definitions/definition.ts";
 export { writeOverride } from "./definitions/override.ts";
+export type { OverrideChange } from "./definitions/override.ts";
 export type {
   Backend,
   BackendEvent,
@@ -28,12 +29,13 @@ export type {
   Identity,
   Launch,
   Order,
+  Stage,
   StartFailure,
 } from "./backend.ts";
 export { StopReason } from "./functions/worker.ts";
 export type { AskOwnerRequest, Worker } from "./functions/worker.ts";
-export { tools } from "./subagent/tools.ts";
-export type { ToolDefinition } from "./subagent/tools.ts";
+export { tools } from "./subagent/tool-definitions.ts";
+export type { ToolDefinition } from "./subagent/tool-definitions.ts";
 export { toolText } from "./subagent/text.ts";
 export type { ToolTextOptions } from "./subagent/text.ts";
 export type {
@@ -46,7 +48,7 @@ export type {
   ToolRefusal,
   WorkerRow,
 } from "./subagent/shapes.ts";
-export type { Evidence, Json, Usage } from "../machines/vocabulary.ts";
+export type { ContextUsage, Evidence, Json, Outcome, Place, Usage } from "../machines/vocabulary.ts";
 export type { Operation, Range, Row, Store } from "./store/store.ts";
 export { levelStore } from "./store/level.ts";
 export { columnsOf, fit } from "./text/columns.ts";

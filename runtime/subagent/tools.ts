@@ -1,4 +1,3 @@
-import { LABEL_PATTERN } from "../../machines/vocabulary.ts";
 import { close } from "./close.ts";
 import type { Controller } from "./acceptance.ts";
 import { assign } from "./assign.ts";
@@ -12,66 +11,6 @@ import type { Engine } from "../engine.ts";
 import { HerdError, internalFailure, withoutUndefined } from "../errors.ts";
 import type { RequestRecord } from "../kernel/records.ts";
 import { steer } from "./steer.ts";
-
-/** What a model is told of a tool, with its input as JSON schema. */
-export interface ToolDefinition {
-  name: string;
-  description: string;
-  inputSchema: object;
-}
-
-const text = (description: string) => ({ type: "string", description });
-const files = { type: "array", items: { type: "string" }, description: "Paths of supporting files." };
-
-/** The model-facing tools, for programs that run a model themselves. */
-export const tools = {
-  askOwner: {
-    name: "ask_owner",
-    description:
-      "Ask your direct owner for one decision that you need to continue this task. It must be the only tool call of " +
-      "your turn; then stop and wait. Do not guess the answer.",
-    inputSchema: {
-      type: "object",
-      properties: { question: { type: "string", description: "One decision, with its options." }, files },
-      required: ["question"],
-      additionalProperties: false,
-    },
-  },
-  subagent: {
-    name: "subagent",
-    description:
-      "Delegate work to other workers: list them, assign a task, reply to a question, close one. Results arrive on " +
-      "their own; do not poll.",
-    inputSchema: {
-      type: "object",
-      properties: {
-        action: { type: "string", enum: ["list", "assign", "steer", "reply", "close"] },
-        agent: text("assign: start a fresh worker of this definition."),
-        session: text("assign: go on with a saved session, by its exact path or full id."),
-        label: {
-          ...text(
-            "Which worker: its exact label. For a new one optional; alone in assign: give a ready worker its next task.",
-          ),
-          pattern: LABEL_PATTERN.source,
-        },
-        cwd: text("assign: where a fresh worker works; yours unless set."),
-        task: text("assign: everything the worker needs to know, with what it should hand back."),
-        files,
-        reusable: { type: "boolean", description: "assign: keep the worker for further tasks after its result." },
-        fork: text("assign: begin with a copy of a saved session, by its exact path or full id."),
-        timeoutMs: {
-          type: "integer",
-          minimum: 5_001,
-          maximum: 300_000,
-          description: "assign: the whole budget of the start, in milliseconds.",
-        },
-        message: text("steer: what changes in the current task. reply: the answer to the worker's question."),
-      },
-      required: ["action"],
-      additionalProperties: false,
-    },
-  },
-} satisfies Record<string, ToolDefinition>;
 
 /**
  * The `subagent` tool: snake_case JSON in and out. Public errors are answers, never thrown.

@@ -1,4 +1,4 @@
-import type { Clock } from "../engine.ts";
+import type { Clock } from "../clock.ts";
 
 const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 

@@ -3,7 +3,7 @@ import type { BackendHost } from "../backend.ts";
 import type { Result } from "../deliveries/result.ts";
 import type { AgentDefinition } from "../functions/agent.ts";
 import type { Herd, Owner } from "../api.ts";
-import { openHerd, type HerdInstance } from "../herd.ts";
+import { openHerd, type HerdInstance } from "../herd-instance.ts";
 import type { HerdOptions } from "../options.ts";
 import { memoryStore } from "../store/memory.ts";
 import type { Store } from "../store/store.ts";

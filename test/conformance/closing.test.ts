@@ -2,7 +2,7 @@ import { getEventListeners } from "node:events";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type AgentDefinition, createHerd, type Question } from "pi-herd";
 import { createTestHerd, memoryStore } from "pi-herd/testing";
-import type { HerdInstance } from "../../runtime/herd.ts";
+import type { HerdInstance } from "../../runtime/herd-instance.ts";
 import { asks, does, expectNothingLeft, gate, refusalOf, rowsOf, statesOf, until } from "./support.ts";
 
 /** A parent with two children that the test plays, which does what it is told when it is let on. */

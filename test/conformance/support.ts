@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import { type AgentDefinition, HerdError } from "pi-herd";
 import { createTestHerd, type TestHerd, type TestHerdOptions } from "pi-herd/testing";
-import type { HerdInstance } from "../../runtime/herd.ts";
+import type { HerdInstance } from "../../runtime/herd-instance.ts";
 import { levelStore } from "../../runtime/store/level.ts";
 import type { TestClock } from "../../runtime/testing/clock.ts";
 

@@ -26,18 +26,7 @@ export const entryPoints: readonly EntryPoint[] = [
  * Types that are named in signatures and have no page of their own: what they say is said where they are used. typedoc
  * warns of any other, and of those that are exported meanwhile.
  */
-const NOT_EXPORTED = [
-  "AgentNames",
-  "CATEGORIES",
-  "Clock",
-  "HerdErrorOptions",
-  "OrderBase",
-  "Outcome",
-  "OverrideChange",
-  "Place",
-  "Stage",
-  "THINKING",
-];
+const NOT_EXPORTED = ["AgentNames", "CATEGORIES", "Clock", "OrderBase", "THINKING"];
 
 const options = (folder: string): TypeDocOptions & Partial<PluginOptions> => ({
   entryPoints: entryPoints.map(({ file }) => file),
