@@ -3,7 +3,7 @@ import { access, readFile, stat, statfs } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { HerdError } from "../../runtime/index.ts";
 import { reach } from "./reach.ts";
-import { bytesOf } from "./words.ts";
+import { bytesOf, countOf } from "./words.ts";
 
 /** What one look at a herd found. */
 export interface Examined {
@@ -71,7 +71,9 @@ async function store(folder: string): Promise<Examined[]> {
       const owners = await herd.owners();
       const who = isRunning ? await holderOf(folder) : "no program has it open";
       const open = owners.reduce((sum, { workers }) => sum + workers, 0);
-      const found: Examined[] = [{ name, ok: true, says: `${owners.length} owners, ${open} workers; ${who}` }];
+      const found: Examined[] = [
+        { name, ok: true, says: `${countOf(owners.length, "owner")}, ${countOf(open, "worker")}; ${who}` },
+      ];
       return herd.status === "fenced" ? [...found, fenced] : found;
     } finally {
       await herd.close();
