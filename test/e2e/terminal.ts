@@ -47,6 +47,11 @@ export class Terminal {
     }
   }
 
+  /** What it shows now, without what has left it: tmux keeps what is cleared from the top of its screen. */
+  screen(): string {
+    return this.#tmux("capture-pane", "-p");
+  }
+
   #tmux(...args: string[]): string {
     const { status, stdout, stderr } = spawnSync("tmux", ["-L", this.#socket, ...args], { env, encoding: "utf8" });
     if (status !== 0) throw new Error(`tmux ${args[0]} failed: ${stderr}`);

@@ -1,0 +1,91 @@
+import { join } from "node:path";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { connectHerd, HerdError, type Herd, type Question } from "../../runtime/index.ts";
+import { folderWith } from "./folder.ts";
+import { root, start, type Running } from "./herd-process.ts";
+
+const entry = JSON.stringify(new URL("runtime/index.ts", `file://${root}/`).href);
+
+/** Has the herd open, until it is killed. */
+const program = `
+  import { createHerd } from ${entry};
+  const asks = { description: "Asks", run: async (task, worker) => task + " " + (await worker.askOwner({ question: "Which?" })) };
+  await createHerd({ directory: process.argv[2], agents: { asks }, tickMs: 0 });
+  console.log("ready");
+  setInterval(() => undefined, 1_000);
+`;
+
+/** Receives for an owner, and never gets over the first question. */
+const client = `
+  import { connectHerd } from ${entry};
+  const herd = await connectHerd({ directory: process.argv[2] });
+  const onQuestion = ({ attempt }) => (console.log("ready " + attempt), new Promise(() => undefined));
+  await herd.owner("me", { onQuestion }).list();
+`;
+
+let folder: string;
+let directory: string;
+beforeEach(() => {
+  folder = folderWith({ "program.ts": program, "client.ts": client, "package.json": '{ "type": "module" }' });
+  directory = join(folder, "herd");
+});
+
+/** A process of ours, once it is ready. */
+async function ready(file: string): Promise<Running> {
+  const running = start(process.execPath, [join(folder, file), directory], folder);
+  await new Promise<void>((resolve, reject) => {
+    running.child.stdout?.on("data", (text: string) => text.startsWith("ready") && resolve());
+    void running.ended.then(({ stderr }) => reject(new Error(`it ended: ${stderr}`)));
+  });
+  return running;
+}
+
+async function killed({ child, ended }: Running): Promise<void> {
+  child.kill("SIGKILL");
+  expect(await ended).toMatchObject({ signal: "SIGKILL" });
+}
+
+async function connected(): Promise<Herd> {
+  const herd = await connectHerd({ directory });
+  onTestFinished(() => herd.close());
+  return herd;
+}
+
+test("a program that is killed leaves its clients an error that says what to do, and nothing is lost or done twice", async () => {
+  const first = await ready("program.ts");
+  const herd = await connected();
+  const run = await herd.owner("me").assign({ id: "a", agent: "asks", task: "Take" });
+  await run.next();
+  const waiting = run.result().catch((error: unknown) => error);
+  await killed(first);
+  expect(await waiting).toBeInstanceOf(HerdError);
+  expect(await waiting).toMatchObject({
+    reason: "connection_lost",
+    nextAction: expect.stringContaining("connect again"),
+  });
+  expect(herd.status).toBe("closed");
+  await expect(connectHerd({ directory })).rejects.toMatchObject({ reason: "not_running" });
+
+  // The socket that it left behind is replaced.
+  await ready("program.ts");
+  const again = await connected();
+  const same = await again.owner("me").assign({ id: "a", agent: "asks", task: "Take" });
+  expect(same.requestId).toBe(run.requestId);
+  await again.owner("me").reply({ label: same.label, message: "this" });
+  expect((await same.result()).text).toBe("Take this");
+  expect((await again.owner("me").list()).workers).toEqual([]);
+});
+
+test("a client that is killed while it has a question gives it back", async () => {
+  await ready("program.ts");
+  const herd = await connected();
+  const run = await herd.owner("me").assign({ agent: "asks", task: "Take" });
+  const other = await ready("client.ts");
+  await killed(other);
+  const question = Promise.withResolvers<Question>();
+  herd.owner("me", { onQuestion: question.resolve, replace: true });
+  const { attempt, reply } = await question.promise;
+  expect(attempt).toBe(2);
+  await reply("that");
+  expect((await run.result()).text).toBe("Take that");
+});
