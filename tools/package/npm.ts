@@ -42,7 +42,12 @@ export function npm(args: readonly string[], cwd: string): string {
       spawnSync("npm", args, { ...options, shell: process.platform === "win32" });
   if (error) throw error;
   if (status === 0) return stdout;
-  const code = UNREACHABLE.exec(stderr)?.[1];
+  const code = unreachable(stderr);
   if (code !== undefined) throw new RegistryUnreachable(code);
   throw new Error(`npm ${args.join(" ")} ended with exit code ${status}:\n${stdout}${stderr}`);
+}
+
+/** npm's code for a registry that did not answer, if that is what it says; undefined for anything else. */
+export function unreachable(stderr: string): string | undefined {
+  return UNREACHABLE.exec(stderr)?.[1];
 }
