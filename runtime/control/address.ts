@@ -9,7 +9,7 @@ import { basename, dirname, join, resolve } from "node:path";
  */
 const LONGEST_SOCKET_PATH = 103;
 
-/** Where Windows has its pipes, which are no files. */
+/** Where Windows has its pipes. */
 const PIPES = "\\\\.\\pipe\\";
 
 /** The file in a herd's folder that holds the path of its socket. */
@@ -76,13 +76,20 @@ export async function readAddress(directory: string): Promise<string | undefined
 export async function removeAddress(directory: string): Promise<void> {
   const path = await readAddress(directory).catch(() => undefined);
   await rm(controlFile(directory), { force: true });
-  if (path === undefined || path.startsWith(PIPES)) return;
+  if (path !== undefined) await removeSocket(directory, path);
+}
+
+/** Removes a socket, and the folder that was made for it alone. A path that no herd here can have had stays. */
+export async function removeSocket(directory: string, path: string): Promise<void> {
+  if (isPipe(path)) return;
   const folder = dirname(path);
-  // Only what an address can be: a damaged file must not make us remove anything else.
-  const own = folder === join(resolve(directory), "run") ? "herd.sock" : isOurShortFolder(folder) ? "s" : undefined;
-  if (own === undefined || path !== join(folder, own)) return;
-  await rm(path, { force: true });
-  if (own === "s") await rm(folder, { recursive: true, force: true });
+  if (path === join(resolve(directory), "run", "herd.sock")) await rm(path, { force: true });
+  else if (isOurShortFolder(folder) && basename(path) === "s") await rm(folder, { recursive: true, force: true });
+}
+
+/** Whether an address is a Windows pipe, which is no file. */
+export function isPipe(path: string): boolean {
+  return path.startsWith(PIPES);
 }
 
 function isOurShortFolder(folder: string): boolean {

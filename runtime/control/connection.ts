@@ -1,3 +1,4 @@
+import { realpath } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { resolve } from "node:path";
 import { CancellationTokenSource, createMessageConnection, type MessageConnection } from "vscode-jsonrpc/node";
@@ -64,6 +65,10 @@ export class Connection {
     try {
       const welcome: Welcome = await rpc.sendRequest("hello", { protocol: PROTOCOL, pid: process.pid });
       if (welcome?.protocol !== PROTOCOL) throw otherVersion(welcome?.pid, welcome?.protocol, PROTOCOL);
+      // A folder that was copied by hand still names the socket of the one that it was copied from.
+      if (!(await isSame(welcome.directory, folder))) {
+        throw notRunning(folder, `its control socket is that of the herd in ${welcome.directory}`);
+      }
       return new Connection(socket, rpc, welcome);
     } catch (error) {
       socket.destroy();
@@ -135,6 +140,11 @@ export class Connection {
     if (this.#state === "closed") return disconnected(method);
     return connectionLost(method, this.welcome.directory, this.#why);
   }
+}
+
+async function isSame(one: string, other: string): Promise<boolean> {
+  const real = (path: string) => realpath(path).catch(() => path);
+  return (await real(one)) === (await real(other));
 }
 
 /** The socket, connected. @throws HerdError `not_running` when nobody listens. */

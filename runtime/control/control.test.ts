@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { existsSync, linkSync, mkdtempSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, linkSync, mkdtempSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -308,6 +308,16 @@ describe("the end of a connection", () => {
     expect(await refusal(connectHerd({ directory }))).toMatchObject({ reason: "not_running" });
   });
 
+  test("that was not asked for is said once to a client that only listens", async () => {
+    const { herd: server, directory } = await open();
+    const herd = await connected(directory);
+    herd.owner("me", { onResult: () => undefined });
+    await herd.owners();
+    const warned = new Promise<Error>((done) => process.once("warning", done));
+    await server.close({ graceMs: 0 });
+    expect((await warned).message).toMatch(/is gone.*Next: connect again/);
+  });
+
   test("a client that vanishes in the middle of a call loses nothing of it", async () => {
     const { herd: server, directory } = await open();
     const { socket } = await rude(directory);
@@ -363,6 +373,16 @@ describe("the control socket", () => {
     });
     await open({ directory });
     expect((await (await connected(directory)).owners()).length).toBe(0);
+  });
+
+  test("of a herd whose folder was copied by hand is not taken for the copy's", async () => {
+    const { directory } = await open();
+    const copy = join(folder(), "copy");
+    cpSync(directory, copy, { recursive: true, filter: (path) => !path.endsWith("run") });
+    expect(await refusal(connectHerd({ directory: copy }))).toMatchObject({
+      reason: "not_running",
+      message: expect.stringContaining(directory),
+    });
   });
 
   test("is not there when it is turned off, or the herd only reads", async () => {

@@ -44,7 +44,7 @@ export class RemoteHerd implements Herd {
     connection.answer("receiver/result", async ({ receiver, result }) => {
       await this.#receiver(receiver).onResult?.(result as Result);
     });
-    void connection.ended.then(() => (this.#status = "closed"));
+    void connection.ended.then(() => this.#ended());
   }
 
   /** That of the herd in the other process; `closed` once the connection is gone, which does not end the herd. */
@@ -133,6 +133,19 @@ export class RemoteHerd implements Herd {
       })
       .finally(() => this.#background.delete(done));
     this.#background.add(done);
+  }
+
+  /** Whoever only listens would never learn that there is nothing to hear any more. */
+  #ended(): void {
+    this.#status = "closed";
+    const listening = [...this.#listening.values()].some((count) => count > 0);
+    if (this.#closing || (this.#receivers.size === 0 && !listening)) return;
+    const { directory } = this.connection.welcome;
+    process.emitWarning(
+      `The connection to the herd in ${directory} is gone: receivers and listeners here hear nothing more, and what is ` +
+        "open waits for the next. Next: connect again.",
+      { type: "HerdConnectionWarning" },
+    );
   }
 
   #receiver(number: number): RemoteReceiver {

@@ -1,7 +1,8 @@
+import { once } from "node:events";
 import { chmod } from "node:fs/promises";
 import { createServer, type Server } from "node:net";
 import { messageOf } from "../errors.ts";
-import { makeAddress, publish, removeAddress } from "./address.ts";
+import { isPipe, makeAddress, publish, removeAddress, removeSocket } from "./address.ts";
 import type { ControlHost } from "./host.ts";
 import { Session } from "./session.ts";
 import { packageVersion } from "./version.ts";
@@ -78,16 +79,16 @@ export class Control {
       socket.on("close", () => this.#sessions.delete(session));
     });
     server.maxConnections = MAX_CONNECTIONS;
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen(path, () => {
-        server.off("error", reject);
-        resolve();
-      });
-    });
+    try {
+      await once(server.listen(path), "listening");
+      if (!isPipe(path)) await chmod(path, 0o600);
+      await publish(directory, path);
+    } catch (error) {
+      server.close();
+      await removeSocket(directory, path);
+      throw error;
+    }
     server.unref();
     this.#server = server;
-    if (!path.startsWith("\\\\")) await chmod(path, 0o600);
-    await publish(directory, path);
   }
 }

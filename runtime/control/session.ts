@@ -21,6 +21,8 @@ import {
 
 type Call<M extends Method> = (says: Said<M>, signal: AbortSignal) => Promise<Hears[M]>;
 
+/** How long a client may take to say hello, in milliseconds. */
+const HELLO_MS = 10_000;
 /** How long the last answers may take to get out, in milliseconds. */
 const LAST_WORDS_MS = 1_000;
 
@@ -34,6 +36,7 @@ export class Session {
   readonly #listeners = new Map<string, () => void>();
   /** Aborts whatever only waits: its answer would reach nobody. What was begun goes on. */
   readonly #gone = new AbortController();
+  readonly #deadline: NodeJS.Timeout;
   #greeted = false;
 
   constructor(socket: Socket, host: ControlHost, version: string) {
@@ -51,6 +54,7 @@ export class Session {
     this.#connection.onError(() => socket.destroy());
     this.#connection.onClose(() => this.#end());
     this.#connection.listen();
+    this.#deadline = setTimeout(() => socket.destroy(), HELLO_MS).unref();
   }
 
   /** Ends it, after what was answered already is out; a client that does not read has a moment for that. */
@@ -77,6 +81,7 @@ export class Session {
       return this.#refuse("hello", otherVersion(hello.data?.pid, theirs, PROTOCOL));
     }
     this.#greeted = true;
+    clearTimeout(this.#deadline);
     const { directory, status } = this.#host;
     return { protocol: PROTOCOL, pid: process.pid, version: this.#version, directory, status };
   }
@@ -184,6 +189,7 @@ export class Session {
   }
 
   #end(): void {
+    clearTimeout(this.#deadline);
     this.#gone.abort();
     for (const stop of [...this.#receivers.values(), ...this.#listeners.values()]) stop();
     this.#receivers.clear();
