@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerOptions, OwnerRow } from "./api.ts";
 import type { BackendFactory } from "./backend.ts";
-import { backup } from "./backup.ts";
+import { backup } from "./upkeep/backup.ts";
 import type { Control } from "./control/index.ts";
 import type { Assignment } from "./deliveries/assignment.ts";
 import type { Receiver } from "./deliveries/desk.ts";

@@ -1,17 +1,17 @@
 import type { Assignment, AssignmentStatus, OwnerEvent } from "../deliveries/assignment.ts";
 import type { Result } from "../deliveries/result.ts";
 import type { HandleWire } from "./protocol.ts";
-import type { RemoteHerd } from "./remote.ts";
+import type { Link } from "./link.ts";
 
 /** The handle of an assignment in another process. A result is acknowledged once it is here, never on its way. */
 export class RemoteAssignment implements Assignment {
   readonly requestId: string;
   readonly label: string;
   readonly sessionId: string;
-  readonly #herd: RemoteHerd;
+  readonly #herd: Link;
   readonly #seen = new Set<string>();
 
-  constructor(herd: RemoteHerd, { requestId, label, sessionId }: HandleWire) {
+  constructor(herd: Link, { requestId, label, sessionId }: HandleWire) {
     this.#herd = herd;
     this.requestId = requestId;
     this.label = label;

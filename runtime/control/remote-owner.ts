@@ -4,19 +4,19 @@ import type { ReplyReceipt } from "../asks/question.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { AssignRequest, CloseReceipt, Listing, SteerReceipt } from "../subagent/shapes.ts";
 import type { By } from "./protocol.ts";
-import type { RemoteHerd } from "./remote.ts";
+import type { Link } from "./link.ts";
 import { RemoteAssignment } from "./remote-assignment.ts";
 
 /** An owner whose herd is in another process. */
 export class RemoteOwner implements Owner<string> {
-  readonly #herd: RemoteHerd;
+  readonly #herd: Link;
   readonly #by: By;
   readonly #receiver: number | undefined;
   /** Settles once its receiver is one; what was refused is the answer to every call. */
   readonly #attached: Promise<unknown> | undefined;
   #detached = false;
 
-  constructor(herd: RemoteHerd, by: By, { onQuestion, onResult, replace = false }: OwnerOptions) {
+  constructor(herd: Link, by: By, { onQuestion, onResult, replace = false }: OwnerOptions) {
     this.#herd = herd;
     this.#by = by;
     if (onQuestion === undefined && onResult === undefined) return;
@@ -69,7 +69,7 @@ export class RemoteOwner implements Owner<string> {
     this.#herd.inBackground(this.#herd.connection.call("owner/detach", { receiver: this.#receiver }));
   }
 
-  readonly #call: RemoteHerd["connection"]["call"] = async (method, says, signal) => {
+  readonly #call: Link["connection"]["call"] = async (method, says, signal) => {
     if (!this.#detached) await this.#attached;
     return this.#herd.connection.call(method, says, signal);
   };

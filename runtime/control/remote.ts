@@ -2,23 +2,18 @@ import { resolve } from "node:path";
 import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerOptions, OwnerRow } from "../api.ts";
 import type { Question } from "../asks/question.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
-import type { Receiver } from "../deliveries/desk.ts";
 import type { Result } from "../deliveries/result.ts";
 import { HerdError, messageOf } from "../errors.ts";
 import { Events, type HerdEventName, type HerdEvents } from "../events.ts";
 import { ownerRef, type Subject } from "../owners.ts";
 import type { Connection } from "./connection.ts";
+import type { Link, RemoteReceiver } from "./link.ts";
 import type { By, Notices } from "./protocol.ts";
 import { RemoteAssignment } from "./remote-assignment.ts";
 import { RemoteOwner } from "./remote-owner.ts";
 
-/** A receiver with the folder in which the files of its replies are looked up. */
-export interface RemoteReceiver extends Receiver {
-  cwd: string;
-}
-
 /** A herd in another process. Every promise is kept there; here is nothing that could be lost. */
-export class RemoteHerd implements Herd {
+export class RemoteHerd implements Herd, Link {
   readonly connection: Connection;
   /** Where relative files are looked up unless an owner says otherwise. */
   readonly cwd: string;
@@ -103,7 +98,6 @@ export class RemoteHerd implements Herd {
     await this.close();
   }
 
-  /** Makes a receiver one of the other process. @returns its number here. */
   attach(receiver: RemoteReceiver): number {
     const number = ++this.#numbers;
     this.#receivers.set(number, receiver);
@@ -114,7 +108,6 @@ export class RemoteHerd implements Herd {
     this.#receivers.delete(receiver);
   }
 
-  /** A question as it came, with its reply. */
   question(told: unknown, cwd = this.cwd): Question {
     const question = told as Omit<Question, "reply">;
     return {
@@ -124,7 +117,6 @@ export class RemoteHerd implements Herd {
     };
   }
 
-  /** For a call whose answer nobody waits for: that it failed is one process warning, unless the herd is gone. */
   inBackground(call: Promise<unknown>): void {
     const done: Promise<unknown> = call
       .catch((error: unknown) => {

@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, syml
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { connectHerd, createHerd, HerdError, type AgentDefinition, type Herd } from "./index.ts";
-import { createTestHerd } from "./testing/index.ts";
+import { connectHerd, createHerd, HerdError, type AgentDefinition, type Herd } from "../index.ts";
+import { createTestHerd } from "../testing/index.ts";
 
 const agents = {
   echo: { description: "Says its task", run: async (task) => task },

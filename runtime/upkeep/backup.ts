@@ -1,8 +1,8 @@
 import { cp, mkdir, readdir, realpath, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
-import type { BackupReceipt } from "./api.ts";
-import { HerdError, invalidRequest, messageOf } from "./errors.ts";
-import type { Kernel } from "./kernel/kernel.ts";
+import type { BackupReceipt } from "../api.ts";
+import { HerdError, invalidRequest, messageOf } from "../errors.ts";
+import type { Kernel } from "../kernel/kernel.ts";
 
 /** What lies beside the rows and is worth keeping. What is missing of it is made again from the rows. */
 const BESIDE = ["sessions", "results"];

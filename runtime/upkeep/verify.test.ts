@@ -2,7 +2,7 @@ import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync,
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { createHerd, levelStore, verifyStore, type AgentDefinition, type Herd, type Operation } from "./index.ts";
+import { createHerd, levelStore, verifyStore, type AgentDefinition, type Herd, type Operation } from "../index.ts";
 
 const agents = {
   echo: { description: "Says its task", run: async (task) => task },

@@ -1,11 +1,11 @@
-import type { WorkerContext } from "../machines/vocabulary.ts";
-import { HerdError, messageOf } from "./errors.ts";
-import type { AskRecord, DeliveryRecord, LabelRecord, OutcomeRecord, RequestRecord } from "./kernel/records.ts";
-import { FORMAT } from "./kernel/kernel.ts";
-import { runIdOf, Tree, type ActorRow } from "./kernel/tree.ts";
-import { keys, prefixed } from "./store/keys.ts";
-import { readSequence } from "./store/sequence.ts";
-import type { Row, Store } from "./store/store.ts";
+import type { WorkerContext } from "../../machines/vocabulary.ts";
+import { HerdError, messageOf } from "../errors.ts";
+import type { AskRecord, DeliveryRecord, LabelRecord, OutcomeRecord, RequestRecord } from "../kernel/records.ts";
+import { FORMAT } from "../kernel/kernel.ts";
+import { runIdOf, Tree, type ActorRow } from "../kernel/tree.ts";
+import { keys, prefixed } from "../store/keys.ts";
+import { readSequence } from "../store/sequence.ts";
+import type { Row, Store } from "../store/store.ts";
 
 /** Something in a store that cannot be believed. */
 export interface Problem {

@@ -2,10 +2,10 @@ import { copyFile, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { HerdError, messageOf } from "./errors.ts";
-import { noStore } from "./opening.ts";
-import { levelStore } from "./store/level.ts";
-import { Inspection, type Problem } from "./verify-rows.ts";
+import { HerdError, messageOf } from "../errors.ts";
+import { noStore } from "../opening.ts";
+import { levelStore } from "../store/level.ts";
+import { Inspection, type Problem } from "./inspection.ts";
 
 /** What a verification found. Without problems, everything that the store says fits together. */
 export interface Verification {
