@@ -52,6 +52,12 @@ async function tamper(directory: string, change: (rows: Map<string, string>) => 
 
 const keysOf = (rows: Map<string, string>, kind: string) =>
   [...rows.keys()].filter((key) => key.startsWith(`${kind}!`));
+/** The actors of assignments that have not ended. */
+const actorsAtWork = (rows: Map<string, string>) =>
+  keysOf(rows, "q").flatMap((key) => {
+    const { requestId, tree, path } = JSON.parse(rows.get(key) as string) as Record<string, string>;
+    return rows.has(`u!${requestId}`) ? [] : [`a!${tree}!${path}`];
+  });
 const del = (key: string | undefined): Operation[] => [{ type: "del", key: key as string }];
 
 test("a store that is whole has no problems, and is not touched", async () => {
@@ -97,7 +103,7 @@ test.each<[string, (rows: Map<string, string>) => Operation[], RegExp]>([
     (rows) => [{ type: "put", key: keysOf(rows, "a").at(-1) as string, value: "{}" }],
     /cannot be read/,
   ],
-  ["an assignment without its worker", (rows) => del(keysOf(rows, "a").at(-1)), /neither a worker nor a result/],
+  ["an assignment without its worker", (rows) => del(actorsAtWork(rows)[0]), /neither a worker nor a result/],
   ["a worker without its assignment", (rows) => del(keysOf(rows, "q")[0]), /not stored/],
   ["a question without its worker", (rows) => del(keysOf(rows, "k")[0]), /not open/],
   ["a label that belongs to nobody", (rows) => del(keysOf(rows, "l")[0]), /belongs to nobody/],
