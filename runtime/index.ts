@@ -2,6 +2,7 @@
 export { createHerd } from "./herd.ts";
 export type { BackupReceipt, Herd, HerdStatus, Owner, OwnerOptions, OwnerRow } from "./api.ts";
 export { connectHerd } from "./control/client.ts";
+export type { ConnectOptions } from "./control/client.ts";
 export type { HerdOptions } from "./options.ts";
 export { verifyStore } from "./upkeep/verify.ts";
 export type { Verification } from "./upkeep/verify.ts";

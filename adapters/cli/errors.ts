@@ -27,13 +27,19 @@ export function failureOf(error: unknown): { message?: string; exitCode: number 
   // Commander has printed its message, or the help that was asked for.
   if (error instanceof CommanderError) return { exitCode: error.exitCode === 0 ? EXIT.done : EXIT.usage };
   if (error instanceof Refusal) return error;
-  if (error instanceof HerdError) return { message: error.message, exitCode: exitCodeOf(error) };
+  if (error instanceof HerdError) return { message: messageOf(error), exitCode: exitCodeOf(error) };
   // An answer of the operating system or of the database explains itself; anything else is a fault of ours.
   if (hasCode(error)) return { message: error.message, exitCode: codesOfStore[error.code] ?? EXIT.refused };
   return { message: error instanceof Error ? (error.stack ?? error.message) : String(error), exitCode: EXIT.refused };
 }
 
 const codesOfStore: Record<string, number> = { ENOENT: EXIT.store, LEVEL_CORRUPTION: EXIT.unhealthy };
+
+/** What somebody at a shell can do is not what a program can. */
+function messageOf({ reason, message }: HerdError): string {
+  if (reason !== "no_store") return message;
+  return message.replace(/ Next: .*$/s, " Next: name its folder with --directory, or make one with herd demo.");
+}
 
 function exitCodeOf({ reason }: HerdError): number {
   if (reason === "store_locked" || reason === "no_store" || reason === "not_running") return EXIT.store;

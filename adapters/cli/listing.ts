@@ -24,6 +24,19 @@ export async function listAll(herd: Herd, only?: string): Promise<OwnerListing[]
   );
 }
 
+/** The same for programs: the workers as the `subagent` tool lists them. */
+export async function listInJson(herd: Herd, only?: string): Promise<object[]> {
+  const owners = (await herd.owners()).filter(({ id }) => only === undefined || id === only);
+  return Promise.all(
+    owners.map(async (owner) => {
+      const lists = await Promise.all(
+        owner.workspaces.map((workspace) => asOwner(herd, owner, workspace).subagent({ action: "list" })),
+      );
+      return { ...owner, workers: lists.flatMap(({ workers }) => workers as object[]) };
+    }),
+  );
+}
+
 /** Acts as an owner that the store knows. */
 export function asOwner(herd: Herd, { id, scope, keys }: OwnerRow, workspace: string): Owner<string> {
   return herd.owner(scope === undefined ? id : { scope, keys: keys ?? {} }, { workspace });

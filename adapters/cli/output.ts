@@ -38,7 +38,7 @@ export function columnsOfOutput(): number {
   return process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY;
 }
 
-/** A refusal as JSON for programs, in the tools' form. */
+/** The fields of an object under the names that programs outside read: `request_id` for `requestId`. */
 export function snakeCase(value: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(value).map(([key, entry]) => [key.replace(/[A-Z]/g, (upper) => `_${upper.toLowerCase()}`), entry]),

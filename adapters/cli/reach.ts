@@ -14,6 +14,8 @@ export interface Reached {
   directory: string;
   /** Whether a program has it open, so that its workers go on. Otherwise only this command has. */
   isRunning: boolean;
+  /** Resolves when that program is gone, or its herd is. */
+  ended: Promise<void>;
 }
 
 /**
@@ -25,11 +27,13 @@ export async function reach(directory: string, { reads }: { reads: boolean }): P
   const folder = resolve(directory);
   const until = Date.now() + PATIENCE_MS;
   for (;;) {
-    const herd = await unless("not_running", connectHerd({ directory: folder }));
-    if (herd) return { herd, directory: folder, isRunning: true };
+    const { promise: ended, resolve: onDisconnect } = Promise.withResolvers<void>();
+    const connecting = connectHerd({ directory: folder, onDisconnect: () => onDisconnect() });
+    const herd = await unless("not_running", connecting);
+    if (herd) return { herd, directory: folder, isRunning: true, ended };
     // Opening it for writing would make one.
     const opened = await unless("store_locked", open(folder, reads), Date.now() >= until);
-    if (opened) return { herd: opened, directory: folder, isRunning: false };
+    if (opened) return { herd: opened, directory: folder, isRunning: false, ended };
     await pause(LOOK_EVERY_MS);
   }
 }

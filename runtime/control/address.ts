@@ -25,8 +25,8 @@ export function controlFile(directory: string): string {
  */
 export async function makeAddress(directory: string, platform: NodeJS.Platform = process.platform): Promise<string> {
   if (platform === "win32") return `${PIPES}pi-herd-${randomBytes(16).toString("hex")}`;
-  const folder = join(resolve(directory), "run");
-  const path = join(folder, "herd.sock");
+  const path = usualPath(directory);
+  const folder = dirname(path);
   if (fits(path)) {
     await mkdir(folder, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST") throw error;
@@ -38,6 +38,11 @@ export async function makeAddress(directory: string, platform: NodeJS.Platform =
   if (short === undefined)
     throw new Error(`the path ${path} is too long for a socket, and so is the temporary folder's`);
   return join(await mkdtemp(join(short, "pi-herd-")), "s");
+}
+
+/** Where the socket is unless that path is too long. */
+function usualPath(directory: string): string {
+  return join(resolve(directory), "run", "herd.sock");
 }
 
 function fits(path: string): boolean {
@@ -77,13 +82,15 @@ export async function removeAddress(directory: string): Promise<void> {
   const path = await readAddress(directory).catch(() => undefined);
   await rm(controlFile(directory), { force: true });
   if (path !== undefined) await removeSocket(directory, path);
+  // A process that was killed before it had published its address left no word of it.
+  await removeSocket(directory, usualPath(directory));
 }
 
 /** Removes a socket, and the folder that was made for it alone. A path that no herd here can have had stays. */
 export async function removeSocket(directory: string, path: string): Promise<void> {
   if (isPipe(path)) return;
   const folder = dirname(path);
-  if (path === join(resolve(directory), "run", "herd.sock")) await rm(path, { force: true });
+  if (path === usualPath(directory)) await rm(path, { force: true });
   else if (isOurShortFolder(folder) && basename(path) === "s") await rm(folder, { recursive: true, force: true });
 }
 

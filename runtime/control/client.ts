@@ -1,9 +1,26 @@
 import { resolve } from "node:path";
 import type { Herd } from "../api.ts";
+import type { HerdError } from "../errors.ts";
 import { z } from "zod";
 import { parseRequest } from "../request.ts";
 
-const Options = z.strictObject({ directory: z.string().min(1).default(".herd") });
+/** Where the herd is, and who wants to know when it is gone. */
+export interface ConnectOptions {
+  /** The herd's folder; `.herd` in the working directory unless set. */
+  directory?: string;
+  /**
+   * Called once when the connection ends and nobody here closed it: receivers and listeners hear nothing more. Without
+   * it that is a process warning, if there are any.
+   */
+  onDisconnect?: (error: HerdError) => void;
+}
+
+const Options = z.strictObject({
+  directory: z.string().min(1).default(".herd"),
+  onDisconnect: z
+    .custom<(error: HerdError) => void>((value) => typeof value === "function", "must be a function")
+    .optional(),
+});
 
 /**
  * The herd that another process of this user has open, through its control socket. It has the same interface as one
@@ -12,12 +29,11 @@ const Options = z.strictObject({ directory: z.string().min(1).default(".herd") }
  *
  * What can happen twice: what it can there. A call whose connection is lost on the way may have been carried out:
  * give `assign` and `reply` an `id`, and make them again.
- * @param options.directory the herd's folder; `.herd` in the working directory unless set.
  * @throws HerdError `not_running` when no process has it open, `control_version` when that runs another version.
  */
-export async function connectHerd(options: { directory?: string } = {}): Promise<Herd> {
-  const { directory } = parseRequest("connectHerd", Options, options);
+export async function connectHerd(options: ConnectOptions = {}): Promise<Herd> {
+  const { directory, onDisconnect } = parseRequest("connectHerd", Options, options);
   // Read when it is needed: most programs that import us open the store themselves.
   const [{ Connection }, { RemoteHerd }] = await Promise.all([import("./connection.ts"), import("./remote.ts")]);
-  return new RemoteHerd(await Connection.open(resolve(directory)), process.cwd());
+  return new RemoteHerd(await Connection.open(resolve(directory)), process.cwd(), onDisconnect);
 }

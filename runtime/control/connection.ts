@@ -104,7 +104,7 @@ export class Connection {
       return await this.#rpc.sendRequest<Hears[M]>(method, says, source.token);
     } catch (error) {
       signal?.throwIfAborted();
-      throw fromWire(error, () => this.#gone(method));
+      throw fromWire(error, () => this.gone(method));
     } finally {
       signal?.removeEventListener("abort", cancel);
       source.dispose();
@@ -133,10 +133,11 @@ export class Connection {
   }
 
   #assertOpen(method: string): void {
-    if (this.#state !== "open") throw this.#gone(method);
+    if (this.#state !== "open") throw this.gone(method);
   }
 
-  #gone(method: string): HerdError {
+  /** Why a call cannot be made any more. */
+  gone(method: string): HerdError {
     if (this.#state === "closed") return disconnected(method);
     return connectionLost(method, this.welcome.directory, this.#why);
   }

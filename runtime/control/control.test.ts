@@ -315,7 +315,19 @@ describe("the end of a connection", () => {
     await herd.owners();
     const warned = new Promise<Error>((done) => process.once("warning", done));
     await server.close({ graceMs: 0 });
-    expect((await warned).message).toMatch(/is gone.*Next: connect again/);
+    expect((await warned).message).toMatch(/is gone.*Next: connect again.*hear nothing more/);
+  });
+
+  test("is told instead to whoever wants to know, and not after closing", async () => {
+    const { herd: server, directory } = await open();
+    const told: HerdError[] = [];
+    const onDisconnect = (error: HerdError) => void told.push(error);
+    const closed = await connectHerd({ directory, onDisconnect });
+    await closed.close();
+    await connectHerd({ directory, onDisconnect });
+    await server.close({ graceMs: 0 });
+    await until(() => told.length > 0);
+    expect(told).toMatchObject([{ reason: "connection_lost" }]);
   });
 
   test("a client that vanishes in the middle of a call loses nothing of it", async () => {
@@ -353,7 +365,10 @@ describe("the control socket", () => {
     expect(existsSync(dirname(path))).toBe(false);
   });
 
-  test("that a killed process left behind is replaced", async () => {
+  test.each([
+    ["left behind", true],
+    ["left behind before it had published its address", false],
+  ])("that a killed process %s is replaced", async (_, published) => {
     const directory = folder();
     const { herd } = await open({ directory });
     const path = socketOf(directory);
@@ -366,10 +381,10 @@ describe("the control socket", () => {
     dead.close();
     await once(dead, "close");
     renameSync(kept, path);
-    writeFileSync(join(directory, "control"), `${path}\n`);
+    if (published) writeFileSync(join(directory, "control"), `${path}\n`);
     expect(await refusal(connectHerd({ directory }))).toMatchObject({
       reason: "not_running",
-      message: expect.stringContaining("ECONNREFUSED"),
+      message: expect.stringContaining(published ? "ECONNREFUSED" : "names no control socket"),
     });
     await open({ directory });
     expect((await (await connected(directory)).owners()).length).toBe(0);

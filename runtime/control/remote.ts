@@ -22,13 +22,16 @@ export class RemoteHerd implements Herd, Link {
   readonly #receivers = new Map<number, RemoteReceiver>();
   /** Calls whose answers nobody waits for; `close` does. */
   readonly #background = new Set<Promise<unknown>>();
+  readonly #onDisconnect: ((error: HerdError) => void) | undefined;
   #numbers = 0;
   #status: HerdStatus;
   #closing = false;
 
-  constructor(connection: Connection, cwd: string) {
+  /** @param onDisconnect called once when the connection ends and was not closed here. */
+  constructor(connection: Connection, cwd: string, onDisconnect?: (error: HerdError) => void) {
     this.connection = connection;
     this.cwd = cwd;
+    this.#onDisconnect = onDisconnect;
     this.#status = connection.welcome.status;
     connection.hear("status", ({ status }) => (this.#status = status));
     connection.hear("event", (notice) => this.#told(notice));
@@ -130,14 +133,14 @@ export class RemoteHerd implements Herd, Link {
   /** Whoever only listens would never learn that there is nothing to hear any more. */
   #ended(): void {
     this.#status = "closed";
+    if (this.#closing) return;
+    const error = this.connection.gone("listen");
+    if (this.#onDisconnect) return this.#onDisconnect(error);
     const listening = [...this.#listening.values()].some((count) => count > 0);
-    if (this.#closing || (this.#receivers.size === 0 && !listening)) return;
-    const { directory } = this.connection.welcome;
-    process.emitWarning(
-      `The connection to the herd in ${directory} is gone: receivers and listeners here hear nothing more, and what is ` +
-        "open waits for the next. Next: connect again.",
-      { type: "HerdConnectionWarning" },
-    );
+    if (this.#receivers.size === 0 && !listening) return;
+    process.emitWarning(`${error.message} Receivers and listeners here hear nothing more.`, {
+      type: "HerdConnectionWarning",
+    });
   }
 
   #receiver(number: number): RemoteReceiver {

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { OwnerListing } from "../listing.ts";
-import { asOwner, listAll } from "../listing.ts";
-import { columnsOfOutput, show, withCommonOptions, withOwnerOption, type CommonOptions } from "../output.ts";
+import { listAll, listInJson } from "../listing.ts";
+import { columnsOfOutput, withCommonOptions, withOwnerOption, write, type CommonOptions } from "../output.ts";
 import { withHerd, type Reached } from "../reach.ts";
 import { herdLines } from "../terminal/herd-lines.ts";
 
@@ -20,23 +20,11 @@ export function addList(program: Command): void {
 
 async function list(reached: Reached, options: ListOptions): Promise<void> {
   const { herd, directory, isRunning } = reached;
-  const listings = await listAll(herd, options.owner);
-  const value = options.json && {
-    directory,
-    running: isRunning,
-    owners: await Promise.all(listings.map(inJson(herd))),
-  };
-  await show(options, value, () => textOf(listings, reached));
-}
-
-/** The workers as the `subagent` tool lists them. */
-function inJson(herd: Reached["herd"]) {
-  return async ({ owner }: OwnerListing) => {
-    const lists = await Promise.all(
-      owner.workspaces.map((workspace) => asOwner(herd, owner, workspace).subagent({ action: "list" })),
-    );
-    return { ...owner, workers: lists.flatMap(({ workers }) => workers as object[]) };
-  };
+  if (options.json) {
+    const value = { directory, running: isRunning, owners: await listInJson(herd, options.owner) };
+    return write(JSON.stringify(value, undefined, 2));
+  }
+  await write(textOf(await listAll(herd, options.owner), reached));
 }
 
 function textOf(listings: readonly OwnerListing[], { directory, isRunning }: Reached): string {

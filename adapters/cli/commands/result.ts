@@ -25,11 +25,12 @@ export function addResult(program: Command): void {
 }
 
 function inJson({ question, result, ...status }: AssignmentStatus): Record<string, unknown> {
-  const asked = question && { ask_id: question.askId, question: question.question };
   return {
     ...snakeCase({ ...status }),
-    ...(asked && { question: asked }),
-    ...(result && { result: snakeCase({ ...result }) }),
+    ...(question && { question: { ask_id: question.askId, question: question.question } }),
+    ...(result && {
+      result: { ...snakeCase({ ...result }), ...(result.usage && { usage: snakeCase({ ...result.usage }) }) },
+    }),
   };
 }
 

@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Command } from "commander";
-import { HerdError, type Herd } from "../../../runtime/index.ts";
+import { HerdError } from "../../../runtime/index.ts";
 import { exitCodeAfter, Interruption } from "../interruption.ts";
 import { listAll } from "../listing.ts";
 import { withCommonOptions, withOwnerOption, write, type CommonOptions } from "../output.ts";
@@ -44,7 +44,7 @@ async function watch<Signal>(options: WatchOptions, interrupted: Promise<Signal>
     const reached = await tryReach(options.directory, view);
     const isRunning = reached?.isRunning === true;
     try {
-      const ended = reached && isRunning ? view.follow(reached.herd) : view.rest(reached);
+      const ended = reached && isRunning ? view.follow(reached) : view.rest(reached);
       const reason = await Promise.race([ended, interrupted]);
       if (reason !== undefined) return reason;
     } finally {
@@ -90,7 +90,7 @@ const PASSING = new Set(["store_locked", "connection_lost", "herd_closed"]);
 
 interface View {
   /** Shows what happens, until the program that has the herd open ends. */
-  follow(herd: Herd): Promise<undefined>;
+  follow(reached: Reached): Promise<undefined>;
   /** Shows what is stored while no program has the herd open. */
   rest(reached: Reached | undefined): Promise<undefined>;
   /** Says once why nothing can be shown. */
@@ -114,14 +114,14 @@ class Live implements View {
     this.#options = options;
   }
 
-  async follow(herd: Herd): Promise<undefined> {
+  async follow({ herd, ended }: Reached): Promise<undefined> {
     this.#screen.clear();
     const lines: Drawing = async (given) => {
       const shown = herdLines(await listAll(herd, this.#options.owner), given);
       return firstLines(shown.length === 0 ? ["Nothing is open."] : shown, given.rows - 1);
     };
     this.#view = new LiveView(herd, lines, process.stdout);
-    await ended(herd);
+    await ended;
     return undefined;
   }
 
@@ -154,10 +154,10 @@ class Plain implements View {
     this.#options = options;
   }
 
-  async follow(herd: Herd): Promise<undefined> {
+  async follow({ herd, ended }: Reached): Promise<undefined> {
     this.#said = undefined;
     this.#stop = await follow(herd, this.#options);
-    await ended(herd);
+    await ended;
     return undefined;
   }
 
@@ -185,9 +185,4 @@ class Plain implements View {
     this.#said = text;
     await write(this.#options.json ? JSON.stringify(value) : text);
   }
-}
-
-/** Resolves when the program that has the herd open is gone. */
-async function ended(herd: Herd): Promise<void> {
-  while (herd.status === "open" || herd.status === "fenced") await pause(LOOK_EVERY_MS);
 }

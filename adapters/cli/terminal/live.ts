@@ -1,8 +1,12 @@
 import type { Herd } from "../../../runtime/index.ts";
 import { Screen, type Terminal } from "./screen.ts";
 
-/** At most so many drawings a second: more, nobody sees. */
-const PER_SECOND = 20;
+/** How soon news is drawn, in milliseconds: sooner, nobody sees. */
+const SOON_MS = 50;
+/** How late at the latest, for what no event tells: that a result was taken, or the size of a window. */
+const LATER_MS = 2_000;
+/** So many times as long as a drawing took, nothing is drawn. */
+const REST = 4;
 
 /** What is drawn, for a terminal of this size. Lines that are wider or more would be drawn wrongly. */
 export type Drawing = (given: {
@@ -20,7 +24,12 @@ export class LiveView {
   readonly #notes = new Map<string, string>();
   readonly #stops: (() => void)[];
   #timer: NodeJS.Timeout | undefined;
+  #dueAt = 0;
+  #drawing = false;
+  /** Something happened while it was drawn. */
+  #stale = false;
   #shown = true;
+  #closed = false;
 
   constructor(herd: Herd, lines: Drawing, terminal: Terminal & NodeJS.EventEmitter) {
     this.#lines = lines;
@@ -56,12 +65,13 @@ export class LiveView {
   }
 
   resume(): void {
-    this.#shown = true;
+    this.#shown = !this.#closed;
     this.#soon();
   }
 
   /** Stops following; what is drawn is taken away unless it is paused. */
   close(): void {
+    this.#closed = true;
     this.#shown = false;
     clearTimeout(this.#timer);
     for (const stop of this.#stops) stop();
@@ -69,12 +79,32 @@ export class LiveView {
   }
 
   #soon(): void {
-    if (!this.#shown || this.#timer) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      // A herd that closes lists nothing any more; what it comes to, the command tells.
-      this.#draw().catch(() => undefined);
-    }, 1_000 / PER_SECOND);
+    if (!this.#shown) return;
+    if (this.#drawing) this.#stale = true;
+    else this.#schedule(SOON_MS);
+  }
+
+  /** The next drawing, unless one comes earlier. */
+  #schedule(inMs: number): void {
+    const at = performance.now() + inMs;
+    if (this.#timer && this.#dueAt <= at) return;
+    clearTimeout(this.#timer);
+    this.#dueAt = at;
+    this.#timer = setTimeout(() => void this.#drawNow(), inMs);
+  }
+
+  async #drawNow(): Promise<void> {
+    this.#timer = undefined;
+    this.#drawing = true;
+    this.#stale = false;
+    const began = performance.now();
+    // A herd that closes lists nothing any more; what it comes to, the command tells.
+    await this.#draw().catch(() => undefined);
+    this.#drawing = false;
+    if (!this.#shown) return;
+    // Where looking takes long, it is done less often, so that whoever looks does not hold up the work.
+    const rest = Math.max(SOON_MS, REST * (performance.now() - began));
+    this.#schedule(this.#stale ? rest : Math.max(rest, LATER_MS));
   }
 
   async #draw(): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Herd } from "../../../runtime/index.ts";
-import { listAll } from "../listing.ts";
+import { listAll, listInJson } from "../listing.ts";
 import { write } from "../output.ts";
 import { visible } from "./text.ts";
 import { herdLines } from "./herd-lines.ts";
@@ -48,10 +48,13 @@ export async function follow(herd: Herd, options: { json?: boolean; owner?: stri
       tell({ event: "held", label, request_id: requestId, diagnostic, says: `held: ${diagnostic}` });
     }),
   ];
-  const listings = await listAll(herd, options.owner);
   const shown = options.json
-    ? JSON.stringify({ at: new Date().toISOString(), event: "list", owners: listings })
-    : herdLines(listings, { columns: Number.POSITIVE_INFINITY, notes: new Map() }).join("\n");
+    ? JSON.stringify({
+        at: new Date().toISOString(),
+        event: "list",
+        owners: await listInJson(herd, options.owner),
+      })
+    : herdLines(await listAll(herd, options.owner), { columns: Number.POSITIVE_INFINITY, notes: new Map() }).join("\n");
   written = written.then(() => write(shown));
   await written;
   return () => {

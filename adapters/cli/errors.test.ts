@@ -1,0 +1,46 @@
+import { CommanderError } from "commander";
+import { describe, expect, test } from "vitest";
+import { HerdError } from "../../runtime/index.ts";
+import { EXIT, failureInJson, failureOf, Refusal, UsageError } from "./errors.ts";
+
+const herdError = (reason: string) =>
+  new HerdError({ category: "internal_failure", reason, message: "It is so", nextAction: "do this" });
+
+describe("what a command that failed says", () => {
+  test.each([
+    ["store_locked", EXIT.store],
+    ["no_store", EXIT.store],
+    ["not_running", EXIT.store],
+    ["store_damaged", EXIT.unhealthy],
+    ["store_format", EXIT.unhealthy],
+    ["fenced", EXIT.fenced],
+    ["already_answered", EXIT.refused],
+    ["anything_else", EXIT.refused],
+  ])("for %s ends with exit code %i", (reason, exitCode) => {
+    expect(failureOf(herdError(reason))).toMatchObject({
+      exitCode,
+      message: expect.stringMatching(/It is so\. Next: /),
+    });
+  });
+
+  test("is what the error says, and the whole stack only for a fault of the program", () => {
+    expect(failureOf(new Refusal("No. Next: yes."))).toMatchObject({
+      message: "No. Next: yes.",
+      exitCode: EXIT.refused,
+    });
+    expect(failureOf(new UsageError("How"))).toMatchObject({ exitCode: EXIT.usage });
+    expect(failureOf(new CommanderError(1, "commander.unknownOption", "said"))).toEqual({ exitCode: EXIT.usage });
+    expect(failureOf(new CommanderError(0, "commander.help", "said"))).toEqual({ exitCode: EXIT.done });
+    expect(failureOf(Object.assign(new Error("gone"), { code: "ENOENT" }))).toEqual({ message: "gone", exitCode: 3 });
+    expect(failureOf(new TypeError("oops")).message).toContain("errors.test.ts");
+  });
+
+  test("is for programs an object with the error's own fields", () => {
+    expect(failureInJson(herdError("fenced"))).toMatchObject({
+      ok: false,
+      error: { category: "internal_failure", reason: "fenced", nextAction: "do this" },
+    });
+    expect(failureInJson(new Refusal("No"))).toEqual({ ok: false, error: { category: "refused", message: "No" } });
+    expect(failureInJson(new UsageError("How"))).toMatchObject({ error: { category: "invalid_request" } });
+  });
+});
