@@ -142,6 +142,7 @@ export class HerdInstance implements Herd {
     this.#status = "closed";
     clearInterval(this.#timer);
     this.#control?.crash();
+    this.engine.lookout.release();
     this.engine.deliveries.close();
     this.engine.functions.stopAll("parked", "The process ended.");
     await this.engine.kernel.abandon();

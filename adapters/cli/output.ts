@@ -1,4 +1,5 @@
 import { Option, type Command } from "commander";
+import { DEFAULT_DIRECTORY } from "./invocation.ts";
 
 /** What every command of a herd can be given. */
 export interface CommonOptions {
@@ -10,7 +11,9 @@ export interface CommonOptions {
 export function withCommonOptions(command: Command): Command {
   return command
     .addOption(
-      new Option("-d, --directory <directory>", "the folder of the herd").default(".herd").env("HERD_DIRECTORY"),
+      new Option("-d, --directory <directory>", "the folder of the herd")
+        .default(DEFAULT_DIRECTORY)
+        .env("HERD_DIRECTORY"),
     )
     .option("--json", "print JSON for programs");
 }

@@ -77,7 +77,7 @@ export async function reply(engine: Engine, command: ReplyCommand): Promise<Repl
   const before = (step: Step): ReplyReceipt | undefined => {
     const used = idKey === undefined ? undefined : step.read<CallerIdRecord>(idKey);
     if (used === undefined) return undefined;
-    if (used.hash !== hash || !isTarget(engine, used, command)) throw idReused(operation, id as string);
+    if (used.hash !== hash || !isTarget(engine, used, command)) throw idReused(operation, id as string, used);
     const ask = step.read<AskRecord>(keys.ask(used.askId ?? ""));
     if (ask === undefined || ask.owner !== owner) throw notFound(operation, used.askId ?? "");
     return receiptOf(engine, ask);
@@ -219,12 +219,12 @@ function abandoned(operation: string, ask: AskRecord): HerdError {
   });
 }
 
-function idReused(operation: string, id: string): HerdError {
+function idReused(operation: string, id: string, { askId = "", requestId }: CallerIdRecord): HerdError {
   return invalidRequest(
     operation,
     "id_reused",
     `The id ${JSON.stringify(id)} was used for another reply`,
     "use a new id for a new reply",
-    { field: "id" },
+    { field: "id", ids: { id, askId, requestId } },
   );
 }

@@ -1,13 +1,19 @@
 import { resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import type { Herd } from "../api.ts";
-import type { HerdError } from "../errors.ts";
+import { HerdError } from "../errors.ts";
 import { z } from "zod";
 import { parseRequest } from "../request.ts";
+
+/** How often is looked for a herd that is to come, in milliseconds. */
+const LOOK_EVERY_MS = 50;
 
 /** Where the herd is, and who wants to know when it is gone. */
 export interface ConnectOptions {
   /** The herd's folder; `.herd` in the working directory unless set. */
   directory?: string;
+  /** How long to wait for a process that is about to open it, in milliseconds; 0. */
+  waitForHerdMs?: number;
   /**
    * Called once when the connection ends and nobody here closed it: receivers and listeners hear nothing more. Without
    * it that is a process warning, if there are any.
@@ -17,6 +23,7 @@ export interface ConnectOptions {
 
 const Options = z.strictObject({
   directory: z.string().min(1).default(".herd"),
+  waitForHerdMs: z.number().min(0).default(0),
   onDisconnect: z
     .custom<(error: HerdError) => void>((value) => typeof value === "function", "must be a function")
     .optional(),
@@ -32,8 +39,17 @@ const Options = z.strictObject({
  * @throws HerdError `not_running` when no process has it open, `control_version` when that runs another version.
  */
 export async function connectHerd(options: ConnectOptions = {}): Promise<Herd> {
-  const { directory, onDisconnect } = parseRequest("connectHerd", Options, options);
+  const { directory, waitForHerdMs, onDisconnect } = parseRequest("connectHerd", Options, options);
   // Read when it is needed: most programs that import us open the store themselves.
   const [{ Connection }, { RemoteHerd }] = await Promise.all([import("./connection.ts"), import("./remote.ts")]);
-  return new RemoteHerd(await Connection.open(resolve(directory)), process.cwd(), onDisconnect);
+  const until = Date.now() + waitForHerdMs;
+  for (;;) {
+    try {
+      return new RemoteHerd(await Connection.open(resolve(directory)), process.cwd(), onDisconnect);
+    } catch (error) {
+      const isToCome = error instanceof HerdError && error.reason === "not_running" && Date.now() < until;
+      if (!isToCome) throw error;
+      await pause(LOOK_EVERY_MS);
+    }
+  }
 }

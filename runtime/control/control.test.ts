@@ -318,6 +318,15 @@ describe("the end of a connection", () => {
     expect((await warned).message).toMatch(/is gone.*Next: connect again.*hear nothing more/);
   });
 
+  test("that has not begun yet can be waited for", async () => {
+    const directory = folder();
+    const coming = connectHerd({ directory, waitForHerdMs: 10_000 });
+    await open({ directory });
+    const herd = await coming;
+    expect(herd.status).toBe("open");
+    await herd.close();
+  });
+
   test("is told instead to whoever wants to know, and not after closing", async () => {
     const { herd: server, directory } = await open();
     const told: HerdError[] = [];

@@ -16,6 +16,8 @@ export interface HandleSource {
   wait(requestId: string, waiter: { hears: boolean; tell(notice: Notice): void }): () => void;
   /** Resolves when the store can be read. */
   ready(): Promise<void>;
+  /** Somebody waits: the process is not over yet. @returns how to end that. */
+  hold(): () => void;
   /** A question is open while somebody waits for the result alone. */
   noteOpen(question: Question): void;
 }
@@ -104,6 +106,7 @@ export class Handle implements Assignment {
       },
     });
     const aborted = () => wake?.();
+    const letGo = this.#source.hold();
     signal?.addEventListener("abort", aborted);
     try {
       for (;;) {
@@ -118,6 +121,7 @@ export class Handle implements Assignment {
       }
     } finally {
       stop();
+      letGo();
       signal?.removeEventListener("abort", aborted);
     }
   }

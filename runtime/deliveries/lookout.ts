@@ -9,9 +9,15 @@ import type { HandleSource } from "./handle.ts";
 import { acknowledge } from "./record.ts";
 import type { Result } from "./result.ts";
 
+/** As long as a timer may take. */
+const LONG_MS = 2 ** 31 - 1;
+
 /** What handles look at: where assignments stand, as far as it is on disk. */
 export class Lookout implements HandleSource {
   readonly #engine: Engine;
+  #waiting = 0;
+  /** Keeps the process alive. Nothing else of a herd does, and what is waited for may come from another process. */
+  #alive: NodeJS.Timeout | undefined;
 
   constructor(engine: Engine) {
     this.#engine = engine;
@@ -83,6 +89,18 @@ export class Lookout implements HandleSource {
   async ready(): Promise<void> {
     if (this.#engine.closed) throw this.#engine.closed;
     await this.#engine.kernel.ready();
+  }
+
+  hold(): () => void {
+    if (this.#waiting++ === 0) this.#alive = setInterval(() => undefined, LONG_MS);
+    return () => {
+      if (--this.#waiting === 0) this.release();
+    };
+  }
+
+  /** Lets the process end, whoever waits: the herd is gone. */
+  release(): void {
+    clearInterval(this.#alive);
   }
 
   noteOpen(question: Question): void {

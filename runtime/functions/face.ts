@@ -190,6 +190,7 @@ export function workerFace(execution: Execution): Worker {
   }
 
   const face: Worker = {
+    requestId: request.requestId,
     cwd: request.cwd,
     files: request.files,
     extras: {},

@@ -84,6 +84,11 @@ export interface Worker {
   ): Promise<ReplyReceipt>;
   /** Journalled with its receipt. */
   close(request: { label: string }): Promise<CloseReceipt>;
+  /**
+   * The assignment that this run is of. The same in every run of it, so it is what an idempotency key for the outside
+   * world is made of.
+   */
+  readonly requestId: string;
   /** Where the worker works: the owner's, or its parent's, directory. The engine never changes the process's. */
   readonly cwd: string;
   /** The evidence given with the task. */

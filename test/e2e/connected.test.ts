@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { connectHerd, HerdError, type Herd, type Question } from "../../runtime/index.ts";
 import { folderWith } from "./folder.ts";
-import { root, start, type Running } from "./herd-process.ts";
+import { herd, root, start, until, type Running } from "./herd-process.ts";
 
 const entry = JSON.stringify(new URL("runtime/index.ts", `file://${root}/`).href);
 
@@ -23,10 +23,27 @@ const client = `
   await herd.owner("me", { onQuestion }).list();
 `;
 
+/** Has the herd open and only waits. */
+const waits = `
+  import { createHerd } from ${entry};
+  const asks = { description: "Asks", run: async (task, worker) => task + " " + (await worker.askOwner({ question: "Which?" })) };
+  const herd = await createHerd({ directory: process.argv[2], agents: { asks } });
+  herd.on("unheard", () => undefined);
+  herd.on("state", ({ to }) => to === "blocked" && console.log("asks"));
+  const run = await herd.owner("me").assign({ agent: "asks", label: "a", task: "Take" });
+  console.log((await run.result()).text);
+  await herd.close();
+`;
+
 let folder: string;
 let directory: string;
 beforeEach(() => {
-  folder = folderWith({ "program.ts": program, "client.ts": client, "package.json": '{ "type": "module" }' });
+  folder = folderWith({
+    "program.ts": program,
+    "client.ts": client,
+    "waits.ts": waits,
+    "package.json": '{ "type": "module" }',
+  });
   directory = join(folder, "herd");
 });
 
@@ -88,4 +105,13 @@ test("a client that is killed while it has a question gives it back", async () =
   expect(attempt).toBe(2);
   await reply("that");
   expect((await run.result()).text).toBe("Take that");
+});
+
+test("a program that waits for a result stays alive until somebody else has answered, and then ends by itself", async () => {
+  const waits = start(process.execPath, [join(folder, "waits.ts"), directory], folder);
+  let said = "";
+  waits.child.stdout?.on("data", (text: string) => (said += text));
+  await until("the question", () => said.includes("asks"));
+  expect(await herd(["reply", "a", "this", "--directory", directory], folder)).toMatchObject({ code: 0, stderr: "" });
+  expect(await waits.ended).toMatchObject({ code: 0, stdout: "asks\nTake this\n", stderr: "" });
 });

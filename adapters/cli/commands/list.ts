@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { OwnerListing } from "../listing.ts";
+import { commandFor, quoted } from "../invocation.ts";
 import { listAll, listInJson } from "../listing.ts";
 import { columnsOfOutput, withCommonOptions, withOwnerOption, write, type CommonOptions } from "../output.ts";
 import { withHerd, type Reached } from "../reach.ts";
@@ -24,19 +25,19 @@ async function list(reached: Reached, options: ListOptions): Promise<void> {
     const value = { directory, running: isRunning, owners: await listInJson(herd, options.owner) };
     return write(JSON.stringify(value, undefined, 2));
   }
-  await write(textOf(await listAll(herd, options.owner), reached));
+  await write(textOf(await listAll(herd, options.owner), reached, options));
 }
 
-function textOf(listings: readonly OwnerListing[], { directory, isRunning }: Reached): string {
+function textOf(listings: readonly OwnerListing[], { directory, isRunning }: Reached, options: ListOptions): string {
   const lines = herdLines(listings, { columns: columnsOfOutput(), notes: new Map() });
   if (lines.length === 0) {
     return `Nothing is open in ${directory}. Next: run a program that assigns something, or try herd demo.`;
   }
-  return [...lines, "", ...nextSteps(listings, isRunning)].join("\n").trimEnd();
+  return [...lines, "", ...nextSteps(listings, isRunning, options)].join("\n").trimEnd();
 }
 
 /** What somebody who reads this may want to do. */
-function nextSteps(listings: readonly OwnerListing[], isRunning: boolean): string[] {
+function nextSteps(listings: readonly OwnerListing[], isRunning: boolean, options: ListOptions): string[] {
   const rows = listings.flatMap(({ owner, workers }) => workers.map((worker) => ({ owner, worker })));
   const asking = rows.filter(({ worker }) => worker.question && !worker.parentLabel);
   const [first] = asking;
@@ -44,9 +45,9 @@ function nextSteps(listings: readonly OwnerListing[], isRunning: boolean): strin
   if (first) {
     const { label } = first.worker;
     const isShared = rows.filter(({ worker }) => worker.label === label).length > 1;
-    const whose = isShared ? ` --owner ${JSON.stringify(first.owner.id)}` : "";
+    const whose = isShared ? ["--owner", quoted(first.owner.id)] : [];
     const count = asking.length === 1 ? "A question waits" : `${asking.length} questions wait`;
-    steps.push(`${count} for an answer: herd reply ${label}${whose} "…"`);
+    steps.push(`${count} for an answer: ${commandFor(options.directory, "reply", label, '"…"', ...whose)}`);
   }
   if (!isRunning) steps.push("No program has this herd open: its workers go on when one does.");
   return steps;

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { AssignmentStatus } from "../../../runtime/index.ts";
 import { EXIT, Refusal } from "../errors.ts";
+import { commandFor } from "../invocation.ts";
 import { show, snakeCase, withCommonOptions, type CommonOptions } from "../output.ts";
 import { withHerd } from "../reach.ts";
 import { visible, visibleLines } from "../terminal/text.ts";
@@ -18,7 +19,7 @@ export function addResult(program: Command): void {
       const { result } = status;
       if (options.json || result?.status === "completed") {
         await show(options, inJson(status), () => result?.text ?? "");
-      } else throw new Refusal(whyNone(status));
+      } else throw new Refusal(whyNone(status, options));
       if (result?.status !== "completed") process.exitCode = EXIT.refused;
     });
   });
@@ -34,11 +35,11 @@ function inJson({ question, result, ...status }: AssignmentStatus): Record<strin
   };
 }
 
-function whyNone({ label, state, question, diagnostic, result }: AssignmentStatus): string {
+function whyNone({ label, state, question, diagnostic, result }: AssignmentStatus, options: CommonOptions): string {
   const who = `"${visible(label)}"`;
   if (result?.error) return `${who} ${result.status}: ${result.error.code}: ${visibleLines(result.error.message)}`;
   if (question) {
-    return `${who} has no result yet: it asks: ${visibleLines(question.question)}\nNext: herd reply ${label} "…"`;
+    return `${who} has no result yet: it asks: ${visibleLines(question.question)}\nNext: ${commandFor(options.directory, "reply", label, '"…"')}`;
   }
   return `${who} has no result yet: it is ${diagnostic ?? state}. Next: herd watch shows how it goes on.`;
 }

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { commandLine, type Started } from "./command-line.ts";
+import type { Started } from "../invocation.ts";
+import { commandLine } from "./command-line.ts";
 
 const installed: Started = { argv: ["node", "/usr/bin/herd"], env: {}, platform: "linux" };
 const npmStart: Started = { argv: ["node", resolve("adapters/cli/herd.js")], env: { npm_lifecycle_event: "start" } };
@@ -23,6 +24,8 @@ describe("the command that goes on", () => {
 
   test("is npx when npx began, and the file when that was run", () => {
     expect(commandLine(here, undefined, { ...installed, env: { npm_command: "exec" } })).toMatch(/^npx pi-herd demo /);
+    const local = { argv: ["node", resolve("node_modules/.bin/herd")], env: { npm_command: "exec" } };
+    expect(commandLine(here, undefined, local)).toMatch(/^npx herd demo /);
     expect(commandLine(here, undefined, { ...npmStart, env: {} })).toBe(
       "node adapters/cli/herd.js demo . --directory .herd",
     );

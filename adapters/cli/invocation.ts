@@ -1,0 +1,39 @@
+import { basename, relative, sep } from "node:path";
+
+/** The part of the process that says how it was started. */
+export interface Started {
+  argv: readonly string[];
+  env: NodeJS.ProcessEnv;
+  platform?: NodeJS.Platform;
+}
+
+/** How the command itself is called: by its name, unless it was run from its file or by npx. */
+export function calledAs({ argv: [, script = "herd"], env, platform }: Started): string {
+  if (basename(script) === "herd.js" && !isInstalled(script)) {
+    return `node ${quoted(relative("", script), { windows: platform === "win32" })}`;
+  }
+  if (env["npm_command"] !== "exec") return "herd";
+  // Elsewhere npx would take the name of the command for another package.
+  return isInstalled(script) ? "npx herd" : "npx pi-herd";
+}
+
+/** Whether it was started out of the packages of this very folder. */
+function isInstalled(script: string): boolean {
+  return relative("", script).split(sep)[0] === "node_modules";
+}
+
+/** A word as shells take it: as it is when it is harmless, else in quotes that let nothing in it mean anything. */
+export function quoted(text: string, { always = false, windows = process.platform === "win32" } = {}): string {
+  if (!always && /^[\w@%+=:,./-]+$/.test(text)) return text;
+  if (windows) return `"${text.replace(/"/g, '\\"')}"`;
+  return /["$`\\!\n]/.test(text) ? `'${text.replaceAll("'", "'\\''")}'` : `"${text}"`;
+}
+
+/** A command of ours for somebody to paste, with the folder of the herd unless that is the usual one. */
+export function commandFor(directory: string, ...words: string[]): string {
+  const where = directory === DEFAULT_DIRECTORY ? [] : ["--directory", quoted(directory)];
+  return [calledAs(process), ...words, ...where].join(" ");
+}
+
+/** Where a herd is unless a command is told another folder. */
+export const DEFAULT_DIRECTORY = ".herd";
