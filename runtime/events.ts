@@ -35,6 +35,13 @@ export type HerdEventName = keyof HerdEvents;
 /** Listeners by event. A throwing listener becomes one process warning and hinders nobody. */
 export class Events {
   readonly #listeners = new Map<HerdEventName, Set<(event: never) => void>>();
+  /** What happened before anybody could listen. */
+  #early: (() => void)[] | undefined;
+
+  /** @param options.begun false: keeps what happens until `begin`. */
+  constructor({ begun = true }: { begun?: boolean } = {}) {
+    if (!begun) this.#early = [];
+  }
 
   /** @returns how to stop listening. */
   on<Name extends HerdEventName>(name: Name, listener: (event: HerdEvents[Name]) => void): () => void {
@@ -49,6 +56,18 @@ export class Events {
   }
 
   emit<Name extends HerdEventName>(name: Name, event: HerdEvents[Name]): void {
+    if (this.#early) this.#early.push(() => this.#tell(name, event));
+    else this.#tell(name, event);
+  }
+
+  /** There is a herd to listen to: tells what happened while it was opened. */
+  begin(): void {
+    const early = this.#early ?? [];
+    this.#early = undefined;
+    for (const tell of early) tell();
+  }
+
+  #tell<Name extends HerdEventName>(name: Name, event: HerdEvents[Name]): void {
     for (const listener of this.#listeners.get(name) ?? []) {
       try {
         (listener as (event: HerdEvents[Name]) => void)(event);

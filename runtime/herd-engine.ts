@@ -47,7 +47,7 @@ export class HerdEngine implements Engine {
   readonly options: ResolvedOptions;
   readonly clock: Clock;
   readonly cwd: string;
-  readonly events = new Events();
+  readonly events = new Events({ begun: false });
   readonly agents: Agents;
   readonly roster: Roster;
   readonly kernel: Kernel;

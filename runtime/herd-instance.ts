@@ -90,6 +90,8 @@ export class HerdInstance implements Herd {
     }
     this.#status = "open";
     await this.#listen();
+    // After whoever awaits the herd has begun to listen: what is held is held while the store is opened.
+    setImmediate(() => this.engine.events.begin());
     if (tickMs > 0 && !passive) {
       this.#timer = setInterval(() => this.engine.kernel.inBackground(this.tick()), tickMs);
       this.#timer.unref();

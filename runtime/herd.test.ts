@@ -63,6 +63,21 @@ describe("createHerd", () => {
     expect((await again.result()).text).toBe("A: yes");
   });
 
+  test("tells who listens right after it what happened while the store was opened", async () => {
+    const directory = await folder();
+    const first = await open(directory);
+    const run = await first.owner("me").assign({ agent: "asks", task: "A" });
+    await run.next();
+    await first.close();
+    const second = await open(directory, { runWorkers: false });
+    await second.owner("me").reply({ label: "asks", message: "yes" });
+    await second.close();
+    // Its agent is not defined any more, so it is held before there is a herd to listen to.
+    const third = await open(directory, { agents: {} });
+    const held = new Promise((resolve) => third.on("held", resolve));
+    expect(await held).toMatchObject({ label: "asks", diagnostic: expect.stringContaining("not defined") });
+  });
+
   test("on a locked store names the process that has it and the ways out", async () => {
     const directory = await folder();
     await open(directory);
