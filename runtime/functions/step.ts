@@ -30,7 +30,7 @@ export function checkStep(name: unknown, { attempts, backoffMs }: { attempts?: n
   }
 }
 
-/** Runs a step's function, as often as its options allow. */
+/** Runs a step's function, as often as its options allow and the run goes on. */
 export async function attempt<T>(
   { engine, signal }: Execution,
   fn: () => T | Promise<T>,
@@ -40,8 +40,9 @@ export async function attempt<T>(
     try {
       return await fn();
     } catch (error) {
+      if (tried < attempts) await engine.clock.pause(backoffMs * 2 ** (tried - 1), signal);
+      // Also when it was stopped during the pause: nothing more is done for a run that is over.
       if (tried >= attempts || signal.aborted) throw error;
-      await engine.clock.pause(backoffMs * 2 ** (tried - 1));
     }
   }
 }

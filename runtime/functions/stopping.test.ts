@@ -10,6 +10,18 @@ const agent = (run: AgentDefinition["run"], more: Partial<AgentDefinition> = {})
   ...more,
 });
 
+/** One step, whose first attempt fails. */
+const flaky = (attempt: () => number) => (_task: string, worker: Worker) =>
+  worker.step(
+    "flaky",
+    () => {
+      const number = attempt();
+      if (number === 1) throw new Error("not yet");
+      return `attempt ${number}`;
+    },
+    { attempts: 2, backoffMs: 60_000 },
+  );
+
 describe.each(modes)("$name", ({ options: mode }) => {
   const createTestHerd = inMode(mode);
 
@@ -31,6 +43,18 @@ describe.each(modes)("$name", ({ options: mode }) => {
       expect(first.owner.results).toEqual([]);
       const second = await createTestHerd({ store, agents: { it: agent(run) } });
       expect((await second.result()).text).toBe("second start");
+    });
+
+    test("does not wait for the pause before a step's next attempt", { timeout: 10_000 }, async () => {
+      const store = memoryStore();
+      let tries = 0;
+      const first = await createTestHerd({ store, agents: { it: agent(flaky(() => ++tries)) } });
+      await first.owner.assign({ agent: "it", task: "go" });
+      await first.clock.advance("1s");
+      await first.herd.close({ graceMs: 60_000 });
+      expect(tries).toBe(1);
+      const second = await createTestHerd({ store, agents: { it: agent(flaky(() => ++tries)) } });
+      expect((await second.result()).text).toBe("attempt 2");
     });
 
     test("tells no model of it: what its tool was about to answer is asked again at the next start", async () => {
@@ -143,6 +167,16 @@ describe.each(modes)("$name", ({ options: mode }) => {
       expect(seen).toEqual(["closed", "closed", "closed"]);
       expect(await (await t.herd.assignment(run.requestId)).result()).toMatchObject({ status: "closed" });
       expect(t.owner.results).toEqual([]);
+    });
+
+    test("makes no further attempt of a step", async () => {
+      let tries = 0;
+      const t = await createTestHerd({ agents: { it: agent(flaky(() => ++tries)) } });
+      await t.owner.assign({ agent: "it", task: "go" });
+      await t.clock.advance("1s");
+      await t.owner.close({ label: "it" });
+      await t.clock.advance("60s");
+      expect(tries).toBe(1);
     });
 
     test("waiting for its owner is told so by a rejection", async () => {
