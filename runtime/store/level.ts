@@ -122,7 +122,9 @@ class LevelStore implements Store {
     // An iterator shows the rows as they were when it was made, whatever is written meanwhile.
     const iterator = this.#database().iterator({ highWaterMarkBytes: SLICE_BYTES });
     try {
-      const copy = new Level<string, string>(join(directory, "store"), { ...LEVEL_OPTIONS, errorIfExists: true });
+      const files = join(directory, "store");
+      await makeFolder(files);
+      const copy = new Level<string, string>(files, { ...LEVEL_OPTIONS, errorIfExists: true });
       await copy.open();
       try {
         for (let rows = 0; ;) {
