@@ -52,7 +52,8 @@ export class Events {
   }
 
   has(name: HerdEventName): boolean {
-    return (this.#listeners.get(name)?.size ?? 0) > 0;
+    // Before the beginning it is not known yet who will.
+    return this.#early !== undefined || (this.#listeners.get(name)?.size ?? 0) > 0;
   }
 
   emit<Name extends HerdEventName>(name: Name, event: HerdEvents[Name]): void {

@@ -106,9 +106,8 @@ export class HerdEngine implements Engine {
     this.lookout = new Lookout(this);
   }
 
-  /** Opens the store and goes on with what was under way. */
-  async open(): Promise<void> {
-    await this.kernel.open();
+  /** Goes on with what was under way when the store was last closed, or its process ended. */
+  async resume(): Promise<void> {
     if (!this.options.passive) await this.backends.resume();
   }
 

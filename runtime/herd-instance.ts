@@ -65,6 +65,7 @@ export class HerdInstance implements Herd {
   #timer: NodeJS.Timeout | undefined;
   #closed: Promise<void> | undefined;
   #control: Control | undefined;
+  readonly #opened = Promise.withResolvers<void>();
 
   constructor(engine: HerdEngine) {
     this.engine = engine;
@@ -76,26 +77,29 @@ export class HerdInstance implements Herd {
   }
 
   async open(): Promise<void> {
-    const { waitForLockMs, tickMs, passive } = this.engine.options;
-    const until = Date.now() + waitForLockMs;
-    for (;;) {
-      try {
-        await this.engine.open();
-        break;
-      } catch (error) {
-        if (!(error instanceof StoreLockedError)) throw this.#refusal(error);
-        if (Date.now() >= until) throw storeLocked(error, waitForLockMs);
-        await pause(50);
-      }
+    await this.#openStore();
+    try {
+      // Before anything goes on: a worker may end this process at once, and its clients should have heard of it.
+      await this.#listen();
+      await this.engine.resume();
+    } catch (error) {
+      await this.crash();
+      throw this.#refusal(error);
     }
     this.#status = "open";
-    await this.#listen();
+    this.#opened.resolve();
     // After whoever awaits the herd has begun to listen: what is held is held while the store is opened.
     setImmediate(() => this.engine.events.begin());
+    const { tickMs, passive } = this.engine.options;
     if (tickMs > 0 && !passive) {
       this.#timer = setInterval(() => this.engine.kernel.inBackground(this.tick()), tickMs);
       this.#timer.unref();
     }
+  }
+
+  /** Resolves once it takes commands. */
+  get opened(): Promise<void> {
+    return this.#opened.promise;
   }
 
   owner(id: string | Subject, options: OwnerOptions = {}): Owner<string> {
@@ -170,6 +174,21 @@ export class HerdInstance implements Herd {
     await this.#control?.close();
     await kernel.close();
     this.#status = "closed";
+  }
+
+  /** Takes the store, and waits a while for one that another process is closing. */
+  async #openStore(): Promise<void> {
+    const { waitForLockMs } = this.engine.options;
+    const until = Date.now() + waitForLockMs;
+    for (;;) {
+      try {
+        return await this.engine.kernel.open();
+      } catch (error) {
+        if (!(error instanceof StoreLockedError)) throw this.#refusal(error);
+        if (Date.now() >= until) throw storeLocked(error, waitForLockMs);
+        await pause(50);
+      }
+    }
   }
 
   /** Why the store cannot be opened. */

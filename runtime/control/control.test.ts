@@ -250,6 +250,20 @@ describe("a herd of another process", () => {
     expect(texts).toEqual(clients.map((_, number) => Array.from({ length: 5 }, (__, n) => `${number}.${n}`)));
   });
 
+  test("tells a client that is one too many so, and serves the others", async () => {
+    const { directory } = await open();
+    const first = await connected(directory);
+    const path = socketOf(directory);
+    const idle = Array.from({ length: 255 }, () => connect(path));
+    onTestFinished(() => idle.forEach((socket) => socket.destroy()));
+    await Promise.all(idle.map((socket) => once(socket, "connect")));
+    expect(await refusal(connectHerd({ directory }))).toMatchObject({ reason: "overloaded", retryAfterMs: 1_000 });
+    expect(await first.owners()).toEqual([]);
+    idle[0]?.destroy();
+    const next = await until(() => connectHerd({ directory }).catch(() => undefined));
+    await next?.close();
+  });
+
   test("refuses what it is given wrong, with the field and the rule", async () => {
     const { directory } = await open();
     const herd = await connected(directory);

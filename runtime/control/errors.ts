@@ -58,6 +58,18 @@ export function noHello(method: string): HerdError {
   });
 }
 
+/** As many clients are connected as there may be. */
+export function tooManyClients(): HerdError {
+  return new HerdError({
+    category: "worker_busy",
+    reason: "overloaded",
+    message: "As many clients are connected to this herd as there may be",
+    nextAction: "close connections that are not needed, and connect once for a whole program",
+    operation: "hello",
+    retryAfterMs: 1_000,
+  });
+}
+
 function unknownMethod(message: string): HerdError {
   return new HerdError({
     category: "invalid_request",

@@ -17,6 +17,7 @@ import type { By } from "./protocol.ts";
 /** A herd of this process, as far as it is spoken for elsewhere. */
 export interface LocalHerd extends Herd, Gate {
   readonly engine: HerdEngine;
+  readonly opened: Promise<void>;
   attach(by: Controller, receiver: Receiver, replace: boolean): () => void;
 }
 
@@ -30,6 +31,10 @@ export class HerdHost implements ControlHost {
     this.directory = resolve(directory);
     this.#herd = herd;
     this.#engine = herd.engine;
+  }
+
+  get opened(): Promise<void> {
+    return this.#herd.opened;
   }
 
   get status(): HerdStatus {

@@ -9,6 +9,8 @@ import type { By } from "./protocol.ts";
 export interface ControlHost extends Pick<Herd, "status" | "on" | "tick" | "owners" | "backup"> {
   /** The herd's folder, absolute. */
   readonly directory: string;
+  /** Resolves once the herd takes commands; what comes earlier waits. */
+  readonly opened: Promise<void>;
   /** An owner that acts from elsewhere: what it does leaves the owner of this process as it is. */
   ownerFrom(by: By): Owner<string>;
   /** Makes somebody elsewhere the owner's receiver. @throws HerdError `receiver_exists`. */

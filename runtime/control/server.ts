@@ -74,11 +74,10 @@ export class Control {
     const version = await packageVersion();
     const server = createServer((socket) => {
       socket.unref();
-      const session = new Session(socket, this.#host, version);
+      const session = new Session(socket, this.#host, { version, isFull: this.#sessions.size >= MAX_CONNECTIONS });
       this.#sessions.add(session);
       socket.on("close", () => this.#sessions.delete(session));
     });
-    server.maxConnections = MAX_CONNECTIONS;
     try {
       await once(server.listen(path), "listening");
       if (!isPipe(path)) await chmod(path, 0o600);

@@ -5,7 +5,7 @@ import type { Receiver } from "../deliveries/desk.ts";
 import { messageOf } from "../errors.ts";
 import type { HerdEventName, HerdEvents } from "../events.ts";
 import { parseRequest } from "../request.ts";
-import { checkSize, noHello, otherVersion, toWire } from "./errors.ts";
+import { checkSize, noHello, otherVersion, tooManyClients, toWire } from "./errors.ts";
 import type { ControlHost } from "./host.ts";
 import { LineReader, LineWriter } from "./lines.ts";
 import {
@@ -31,6 +31,7 @@ export class Session {
   readonly #socket: Socket;
   readonly #host: ControlHost;
   readonly #version: string;
+  readonly #isFull: boolean;
   readonly #connection: MessageConnection;
   readonly #receivers = new Map<number, () => void>();
   readonly #listeners = new Map<string, () => void>();
@@ -39,10 +40,12 @@ export class Session {
   readonly #deadline: NodeJS.Timeout;
   #greeted = false;
 
-  constructor(socket: Socket, host: ControlHost, version: string) {
+  /** @param about.isFull there are as many clients as there may be: this one is told so. */
+  constructor(socket: Socket, host: ControlHost, about: { version: string; isFull: boolean }) {
     this.#socket = socket;
     this.#host = host;
-    this.#version = version;
+    this.#version = about.version;
+    this.#isFull = about.isFull;
     this.#connection = createMessageConnection(new LineReader(socket), new LineWriter(socket));
     this.#connection.onRequest("hello", (hello: unknown) => this.#hello(hello));
     for (const method of Object.keys(Says) as Method[]) {
@@ -74,14 +77,16 @@ export class Session {
     void this.#connection.sendNotification(name, notice).catch(() => undefined);
   }
 
-  #hello(said: unknown): unknown {
+  async #hello(said: unknown): Promise<unknown> {
     const hello = Hello.safeParse(said);
     if (!hello.success || hello.data.protocol !== PROTOCOL) {
       const theirs = hello.data?.protocol ?? "unknown";
       return this.#refuse("hello", otherVersion(hello.data?.pid, theirs, PROTOCOL));
     }
+    if (this.#isFull) return this.#refuse("hello", tooManyClients());
     this.#greeted = true;
     clearTimeout(this.#deadline);
+    await this.#host.opened;
     const { directory, status } = this.#host;
     return { protocol: PROTOCOL, pid: process.pid, version: this.#version, directory, status };
   }

@@ -52,17 +52,32 @@ function wordsOf(first: string, second: string | undefined, { ask }: ReplyOption
 async function reply(reached: Reached, label: string | undefined, text: string, options: ReplyOptions): Promise<void> {
   const { ask = "", file, id } = options;
   const message = { message: text, ...(file && { files: file }), ...(id !== undefined && { id }) };
-  const receipt =
+  const answered =
     label === undefined
       ? await replyToAsk(reached, { askId: ask, ...message }, options)
-      : await (await findByLabel(reached.herd, label, options.owner)).owner.reply({ label, ...message });
-  const run = await reached.herd.assignment(receipt.assignmentRequestId);
-  const value = { ...snakeCase({ ...receipt }), label: run.label, running: reached.isRunning };
+      : {
+          label,
+          receipt: await (await findByLabel(reached.herd, label, options.owner)).owner.reply({ label, ...message }),
+        };
+  // Nothing is asked of the herd any more: it may be closing, and the reply is on disk.
+  const { receipt } = answered;
+  const value = {
+    ...snakeCase({ ...receipt }),
+    ...(answered.label && { label: answered.label }),
+    running: reached.isRunning,
+  };
+  const who = answered.label === undefined ? "its worker" : `"${visible(answered.label)}"`;
   await show(options, value, () =>
     reached.isRunning
-      ? `Answered: "${visible(run.label)}" goes on.`
-      : `Stored: "${visible(run.label)}" goes on with it when a program that runs it opens ${reached.directory}.`,
+      ? `Answered: ${who} goes on.`
+      : `Stored: ${who} goes on with it when a program that runs it opens ${reached.directory}.`,
   );
+}
+
+/** A reply that was taken, and by whom, unless that is not in the list any more. */
+interface Answered {
+  receipt: ReplyReceipt;
+  label?: string;
 }
 
 /** Finds who may answer a question. One that is answered already is nobody's in the list, so each owner is tried. */
@@ -70,7 +85,7 @@ async function replyToAsk(
   { herd }: Reached,
   request: { askId: string; message: string },
   { owner: only }: ReplyOptions,
-): Promise<ReplyReceipt> {
+): Promise<Answered> {
   const listings = await listAll(herd, only);
   const owners: Owner<string>[] = [];
   for (const { owner, workers } of listings) {
@@ -82,7 +97,7 @@ async function replyToAsk(
       );
     }
     const acting = asOwner(herd, owner, asking?.workspaceId ?? owner.id);
-    if (asking) return acting.reply(request);
+    if (asking) return { receipt: await acting.reply(request), label: asking.label };
     owners.push(acting);
   }
   for (const owner of owners) {
@@ -90,7 +105,7 @@ async function replyToAsk(
       if (error instanceof HerdError && error.reason === "target_not_found") return undefined;
       throw error;
     });
-    if (receipt) return receipt;
+    if (receipt) return { receipt };
   }
   throw new Refusal(`No question ${visible(request.askId)} is open. Next: herd list shows those that are.`);
 }
