@@ -4,6 +4,7 @@ import type { BackendFactory } from "./backend.ts";
 import { backup } from "./upkeep/backup.ts";
 import type { Control } from "./control/index.ts";
 import type { Assignment } from "./deliveries/assignment.ts";
+import type { Attachment } from "./deliveries/deliveries.ts";
 import type { Receiver } from "./deliveries/desk.ts";
 import type { Clock } from "./clock.ts";
 import { HerdError, invalidRequest } from "./errors.ts";
@@ -110,7 +111,7 @@ export class HerdInstance implements Herd {
       this.engine,
       this,
       by,
-      hears ? this.attach(by, options, options.replace === true) : undefined,
+      hears ? this.attach(by, options, { replace: options.replace === true }) : undefined,
     );
   }
 
@@ -172,6 +173,7 @@ export class HerdInstance implements Herd {
     }
     // Before the store is free: afterwards its folder may be another herd's.
     await this.#control?.close();
+    if (!kernel.fence) await kernel.settled();
     await kernel.close();
     this.#status = "closed";
   }
@@ -210,9 +212,9 @@ export class HerdInstance implements Herd {
   }
 
   /** Makes a receiver the owner's. @returns how it gives that place back. */
-  attach(by: Controller, receiver: Receiver, replace: boolean): () => void {
+  attach(by: Controller, receiver: Receiver, how: Attachment): () => void {
     this.assertOpen("owner");
-    return this.engine.deliveries.attach(by.owner, receiver, replace);
+    return this.engine.deliveries.attach(by.owner, receiver, how);
   }
 
   assertReadable(operation: string): void {

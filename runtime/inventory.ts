@@ -18,15 +18,16 @@ export async function ownersOf(kernel: Kernel): Promise<OwnerRow[]> {
   }
   for await (const [key, text] of pages(kernel, prefixed("d!"))) {
     const [, owner = ""] = key.split("!");
-    const { kind } = JSON.parse(text) as DeliveryRecord;
     // What is addressed to a parent worker is not the owner's.
     const row = trees.get(owner);
-    if (row && kind === "result") row.results++;
+    if (row && parsed<DeliveryRecord>(text)?.kind === "result") row.results++;
   }
   return [...trees.values()]
     .flatMap(({ owner, workspaces, ...counts }) => {
       if (owner === undefined || counts.workers + counts.results === 0) return [];
-      return [{ ...owner, workspaces: [...workspaces].toSorted(), ...counts }];
+      // Without one that can be read, its own.
+      const known = workspaces.size > 0 ? [...workspaces].toSorted() : [owner.id];
+      return [{ ...owner, workspaces: known, ...counts }];
     })
     .toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
@@ -49,21 +50,26 @@ function found(trees: Map<string, Found>, tree: string): Found {
 
 /** A row that cannot be read still counts as a worker: `list` shows what is wrong with it. */
 function count(row: Found, path: string, text: string): void {
-  let actor: ActorRow | undefined;
-  try {
-    actor = JSON.parse(text) as ActorRow;
-  } catch {
-    actor = undefined;
-  }
+  const context = parsed<ActorRow>(text)?.context;
   if (path === "") {
-    row.owner = (actor?.context as { owner: OwnerRef } | undefined)?.owner;
+    row.owner = (context as { owner: OwnerRef } | undefined)?.owner ?? row.owner;
     return;
   }
   row.workers++;
-  const context = actor?.context as WorkerContext | undefined;
-  if (context === undefined) return;
-  if (typeof context.workspace === "string") row.workspaces.add(context.workspace);
-  if (context.ask && !path.includes("/")) row.asking++;
+  const { workspace, ownerSessionId, ask } = (context ?? {}) as Partial<WorkerContext>;
+  if (typeof workspace === "string") row.workspaces.add(workspace);
+  if (path.includes("/")) return;
+  if (ask) row.asking++;
+  // Its workers know whose they are, where its own row cannot be read.
+  if (typeof ownerSessionId === "string") row.owner ??= { id: ownerSessionId };
+}
+
+function parsed<T>(text: string): T | undefined {
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    return undefined;
+  }
 }
 
 async function* pages(kernel: Kernel, { gte, lt }: Range): AsyncGenerator<Row> {

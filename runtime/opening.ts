@@ -17,12 +17,25 @@ export function noStore(directory: string, cause?: unknown): HerdError {
 
 /** The operating system or the database refused it. */
 export function unavailable(cause: unknown): HerdError {
+  if ((cause as NodeJS.ErrnoException | undefined)?.code === "LEVEL_CORRUPTION") return damaged(cause);
   return new HerdError({
     category: "internal_failure",
     reason: "store_unavailable",
     message: `The store cannot be opened: ${messageOf(cause)}`,
     nextAction: "use a directory that this process may write, or make this one usable",
     operation: "createHerd",
+    cause,
+  });
+}
+
+/** The database says so of itself. Nothing was changed. */
+function damaged(cause: unknown): HerdError {
+  return new HerdError({
+    category: "internal_failure",
+    reason: "store_damaged",
+    message: messageOf(cause),
+    nextAction: "copy the folder, restore your last backup, and keep the copy to find out what is missing",
+    operation: "open",
     cause,
   });
 }

@@ -79,7 +79,8 @@ async function store(folder: string): Promise<Examined[]> {
       await herd.close();
     }
   } catch (error) {
-    if (!(error instanceof HerdError)) throw error;
+    if (!(error instanceof HerdError))
+      return [{ name, ok: false, says: `it cannot be read: ${String(error)}`, next: "herd verify says more" }];
     const { reason, message, nextAction: next } = error;
     if (reason === "no_store") return [{ name, ok: true, says: "there is none yet", next: "herd demo makes one" }];
     return [{ name, ok: false, says: message.replace(/ Next: .*$/s, ""), next }];

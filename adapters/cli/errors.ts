@@ -37,9 +37,17 @@ const codesOfStore: Record<string, number> = { ENOENT: EXIT.store, LEVEL_CORRUPT
 
 /** What somebody at a shell can do is not what a program can. */
 function messageOf({ reason, message }: HerdError): string {
-  if (reason !== "no_store") return message;
-  return message.replace(/ Next: .*$/s, " Next: name its folder with --directory, or make one with herd demo.");
+  const next = NEXT[reason];
+  return next === undefined ? message : message.replace(/ Next: .*$/s, ` Next: ${next}.`);
 }
+
+const NEXT: Record<string, string> = {
+  no_store: "name its folder with --directory, or make one with herd demo",
+  store_locked:
+    "end that process, or have its program open the herd without control: false; then run the command again",
+  herd_closed: "wait until the program that has the herd open has ended, then run the command again",
+  connection_lost: "look with herd list what was carried out, then run the command again",
+};
 
 function exitCodeOf({ reason }: HerdError): number {
   if (reason === "store_locked" || reason === "no_store" || reason === "not_running") return EXIT.store;

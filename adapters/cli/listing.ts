@@ -50,21 +50,31 @@ export interface Found {
 
 /**
  * The one worker with this label.
- * @param only the id of its owner, for a label that several owners use.
+ * @param which the id of its owner and its workspace, for a label that is used more than once.
  * @throws Refusal when there is none, or more than one.
  */
-export async function findByLabel(herd: Herd, label: string, only?: string): Promise<Found> {
-  const found = (await listAll(herd, only)).flatMap(({ owner, workers }) =>
-    workers.filter((worker) => worker.label === label).map((worker) => ({ owner, worker })),
+export async function findByLabel(
+  herd: Herd,
+  label: string,
+  which: { owner?: string; workspace?: string },
+): Promise<Found> {
+  const found = (await listAll(herd, which.owner)).flatMap(({ owner, workers }) =>
+    workers
+      .filter((worker) => worker.label === label)
+      .filter(({ workspaceId }) => which.workspace === undefined || workspaceId === which.workspace)
+      .map((worker) => ({ owner, worker })),
   );
   const [first, second] = found;
   if (first === undefined) {
-    const whose = only === undefined ? "" : ` of ${visible(only)}`;
+    const whose = which.owner === undefined ? "" : ` of ${visible(which.owner)}`;
     throw new Refusal(`There is no worker "${visible(label)}"${whose}. Next: herd list shows those that there are.`);
   }
   if (second !== undefined) {
-    const owners = [...new Set(found.map(({ owner }) => visible(owner.id)))].join(", ");
-    throw new Refusal(`"${visible(label)}" is the label of several workers, of ${owners}. Next: add --owner ID.`);
+    const owners = [...new Set(found.map(({ owner }) => visible(owner.id)))];
+    const places = [...new Set(found.map(({ worker }) => visible(worker.workspaceId ?? "")))];
+    const whose = owners.length > 1 ? `of ${owners.join(", ")}` : `in the workspaces ${places.join(", ")}`;
+    const option = owners.length > 1 ? "--owner ID" : "--workspace NAME";
+    throw new Refusal(`"${visible(label)}" is the label of several workers, ${whose}. Next: add ${option}.`);
   }
   const { owner, worker } = first;
   return { owner: asOwner(herd, owner, worker.workspaceId ?? owner.id), worker };

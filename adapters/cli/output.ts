@@ -23,6 +23,14 @@ export function withOwnerOption(command: Command): Command {
   return command.option("-o, --owner <id>", "whose workers; needed when several owners use a label");
 }
 
+/** Adds the options that say which worker of a label is meant. */
+export function withLabelOptions(command: Command): Command {
+  return withOwnerOption(command).option(
+    "-w, --workspace <name>",
+    "which workspace; needed when an owner uses a label in several",
+  );
+}
+
 /** Prints a text for people, or a value for programs; resolves when it is out. */
 export function show(options: CommonOptions, value: unknown, text: () => string): Promise<void> {
   return write(options.json ? JSON.stringify(value, undefined, 2) : text());

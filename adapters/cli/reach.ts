@@ -3,8 +3,11 @@ import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { connectHerd, createHerd, HerdError, type Herd } from "../../runtime/index.ts";
 
-/** How long a command waits for a store that is being opened or closed, in milliseconds. */
-const PATIENCE_MS = 2_000;
+/** How long a command waits for a store that others have for a moment, in milliseconds. */
+const PATIENCE_MS = 5_000;
+/** How long for one that its program is closing: a program gives its workers ten seconds for that. */
+const CLOSING_MS = 12_000;
+/** Between two looks, on average: commands that wait together do not look together. */
 const LOOK_EVERY_MS = 50;
 
 /** A herd that a command can use. */
@@ -25,35 +28,49 @@ export interface Reached {
  */
 export async function reach(directory: string, { reads }: { reads: boolean }): Promise<Reached> {
   const folder = resolve(directory);
-  const until = Date.now() + PATIENCE_MS;
+  const began = Date.now();
   for (;;) {
     const { promise: ended, resolve: onDisconnect } = Promise.withResolvers<void>();
     const connecting = connectHerd({ directory: folder, onDisconnect: () => onDisconnect() });
     const herd = await unless("not_running", connecting);
     if (herd) return { herd, directory: folder, isRunning: true, ended };
-    // Opening it for writing would make one.
-    const opened = await unless("store_locked", open(folder, reads), Date.now() >= until);
+    // A socket that is there belongs to a program that is closing, or to one that was killed.
+    const patience = existsSync(join(folder, "control")) ? CLOSING_MS : PATIENCE_MS;
+    const opened = await unless("store_locked", open(folder, reads), Date.now() >= began + patience);
     if (opened) return { herd: opened, directory: folder, isRunning: false, ended };
-    await pause(LOOK_EVERY_MS);
+    await pause(LOOK_EVERY_MS * (0.5 + Math.random()));
   }
 }
 
-/** The same for the time of some work, whatever becomes of it. */
+/**
+ * The same for the time of some work, whatever becomes of it. A herd that its program closes meanwhile has carried
+ * nothing out of what it refuses, so that is done again on the next.
+ */
 export async function withHerd<T>(
   directory: string,
   options: { reads: boolean },
   work: (reached: Reached) => Promise<T>,
 ): Promise<T> {
-  const reached = await reach(directory, options);
-  try {
-    return await work(reached);
-  } finally {
-    await reached.herd.close();
+  for (let attempt = 1; ; attempt++) {
+    const reached = await reach(directory, options);
+    try {
+      return await work(reached);
+    } catch (error) {
+      const again = error instanceof HerdError && (options.reads ? PASSING : REFUSED).has(error.reason);
+      if (!again || attempt === ATTEMPTS) throw error;
+    } finally {
+      await reached.herd.close({ graceMs: 1_000 });
+    }
   }
 }
 
+/** What may be over at the next look. */
+export const PASSING: ReadonlySet<string> = new Set(["store_locked", "connection_lost", "herd_closed"]);
+const REFUSED: ReadonlySet<string> = new Set(["herd_closed"]);
+const ATTEMPTS = 3;
+
 async function open(directory: string, reads: boolean): Promise<Herd> {
-  // A herd that is opened for writing is made where there is none.
+  // A herd that is opened for writing would be made where there is none.
   const passive = reads || !existsSync(join(directory, "store", "CURRENT"));
   return createHerd({ directory, passive, runWorkers: false, control: false, tickMs: 0, waitForLockMs: 0 });
 }

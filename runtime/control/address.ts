@@ -18,26 +18,29 @@ export function controlFile(directory: string): string {
 }
 
 /**
- * A fresh address for the herd in this folder: the path of a Unix socket, or the name of a Windows pipe. The socket
- * lies in a folder of its own that nobody else may enter (0700): `run/` in the herd's folder, or one below a temporary
- * folder when that path is too long for a socket.
- * @throws Error when no folder can be made, or none with a path that is short enough.
+ * Fresh addresses for the herd in this folder, the one to try first first: paths of Unix sockets, or the name of a
+ * Windows pipe. A socket lies in a folder of its own that nobody else may enter (0700): `run/` in the herd's folder, or
+ * one below a temporary folder when that path is too long for a socket, or on a file system that has none.
+ * @throws Error when there is no folder with a path that is short enough.
  */
-export async function makeAddress(directory: string, platform: NodeJS.Platform = process.platform): Promise<string> {
-  if (platform === "win32") return `${PIPES}pi-herd-${randomBytes(16).toString("hex")}`;
+export async function* makeAddresses(
+  directory: string,
+  platform: NodeJS.Platform = process.platform,
+): AsyncGenerator<string> {
+  if (platform === "win32") return yield `${PIPES}pi-herd-${randomBytes(16).toString("hex")}`;
   const path = usualPath(directory);
-  const folder = dirname(path);
   if (fits(path)) {
+    const folder = dirname(path);
     await mkdir(folder, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST") throw error;
     });
     await chmod(folder, 0o700);
-    return path;
+    yield path;
   }
   const short = temporaryFolders().find((temporary) => fits(join(temporary, "pi-herd-XXXXXX", "s")));
   if (short === undefined)
     throw new Error(`the path ${path} is too long for a socket, and so is the temporary folder's`);
-  return join(await mkdtemp(join(short, "pi-herd-")), "s");
+  yield join(await mkdtemp(join(short, "pi-herd-")), "s");
 }
 
 /** Where the socket is unless that path is too long. */

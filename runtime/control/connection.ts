@@ -1,6 +1,7 @@
 import { realpath } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { CancellationTokenSource, createMessageConnection, type MessageConnection } from "vscode-jsonrpc/node";
 import { HerdError, messageOf } from "../errors.ts";
 import { readAddress } from "./address.ts";
@@ -18,70 +19,61 @@ import {
 
 /** How long a process that has the store may take to say hello, in milliseconds. */
 const HELLO_MS = 10_000;
+/** How long the other end may take to hang up too, in milliseconds. */
+const LAST_WORDS_MS = 1_000;
+
+export interface CallOptions {
+  signal?: AbortSignal | undefined;
+  /** The call only waits for something: an abort ends it at once, whatever the other process does. */
+  waits?: boolean;
+}
 
 /** A connection to the process that has a herd open. */
 export class Connection {
   /** What the other process said of itself. */
   readonly welcome: Welcome;
-  readonly #rpc: MessageConnection;
-  readonly #socket: Socket;
-  #state: "open" | "closed" | "lost" = "open";
-  #why = "it ended";
-  readonly #ended: Promise<void>;
+  /** Resolves when the connection is gone, whoever ended it. */
+  readonly ended: Promise<void>;
+  readonly #link: Link;
+  /** Handlers of ours that the other process waits for. */
+  readonly #answering = new Set<Promise<unknown>>();
+  #state: "open" | "closing" | "closed" | "lost" = "open";
 
-  private constructor(socket: Socket, rpc: MessageConnection, welcome: Welcome) {
-    this.#socket = socket;
-    this.#rpc = rpc;
+  private constructor(link: Link, welcome: Welcome) {
+    this.#link = link;
     this.welcome = welcome;
-    this.#ended = new Promise((done) => {
-      socket.once("close", () => {
-        if (this.#state === "open") this.#state = "lost";
-        rpc.dispose();
-        done();
-      });
-    });
-    rpc.onError(([error]) => {
-      this.#why = messageOf(error);
-      socket.destroy();
+    this.ended = link.ended.then(() => {
+      this.#state = this.#state === "open" ? "lost" : "closed";
     });
   }
 
   /**
    * Connects to whoever has the herd in this folder open.
-   * @throws HerdError `not_running`, `control_version`, `connection_lost`.
+   * @throws HerdError `not_running`, also when that is closing it at the moment, `control_version`, `overloaded`.
    */
   static async open(directory: string): Promise<Connection> {
     const folder = resolve(directory);
-    const socket = await reach(folder);
-    const rpc = createMessageConnection(new LineReader(socket), new LineWriter(socket));
-    let why = "it ended";
-    rpc.onError(([error]) => {
-      why = messageOf(error);
-      socket.destroy();
-    });
-    rpc.onClose(() => rpc.dispose());
-    rpc.listen();
-    const deadline = setTimeout(() => socket.destroy(new Error("it does not say hello")), HELLO_MS);
+    const link = await reach(folder);
+    const deadline = setTimeout(() => link.drop("it does not answer"), HELLO_MS);
     try {
-      const welcome: Welcome = await rpc.sendRequest("hello", { protocol: PROTOCOL, pid: process.pid });
+      const welcome: Welcome = await link.rpc.sendRequest("hello", { protocol: PROTOCOL, pid: process.pid });
       if (welcome?.protocol !== PROTOCOL) throw otherVersion(welcome?.pid, welcome?.protocol, PROTOCOL);
       // A folder that was copied by hand still names the socket of the one that it was copied from.
       if (!(await isSame(welcome.directory, folder))) {
         throw notRunning(folder, `its control socket is that of the herd in ${welcome.directory}`);
       }
-      return new Connection(socket, rpc, welcome);
+      const { pid, status } = welcome;
+      if (status !== "open" && status !== "fenced") throw notRunning(folder, `process ${pid} is closing it`);
+      // Nothing of it can have been used yet.
+      if (link.socket.destroyed) throw notRunning(folder, `process ${pid} hung up`);
+      return new Connection(link, welcome);
     } catch (error) {
-      socket.destroy();
+      link.socket.destroy();
       if (error instanceof HerdError) throw error;
-      throw fromWire(error, () => connectionLost("hello", folder, why));
+      throw fromWire(error, () => notRunning(folder, `whoever listens at its control socket hung up (${link.why})`));
     } finally {
       clearTimeout(deadline);
     }
-  }
-
-  /** Resolves when the connection is gone, whoever ended it. */
-  get ended(): Promise<void> {
-    return this.#ended;
   }
 
   get isOpen(): boolean {
@@ -93,15 +85,24 @@ export class Connection {
    * carried out.
    * @throws HerdError what the other process refused it with, or `connection_lost`.
    */
-  async call<M extends Method>(method: M, says: Said<M>, signal?: AbortSignal): Promise<Hears[M]> {
+  async call<M extends Method>(
+    method: M,
+    says: Said<M>,
+    { signal, waits = false }: CallOptions = {},
+  ): Promise<Hears[M]> {
     signal?.throwIfAborted();
-    this.#assertOpen(method);
+    if (this.#state !== "open") throw this.gone(method);
     checkSize(method, says);
     const source = new CancellationTokenSource();
-    const cancel = () => source.cancel();
+    const { promise: aborted, reject } = Promise.withResolvers<never>();
+    aborted.catch(() => undefined);
+    const cancel = () => {
+      source.cancel();
+      if (waits) reject(signal?.reason);
+    };
     signal?.addEventListener("abort", cancel);
     try {
-      return await this.#rpc.sendRequest<Hears[M]>(method, says, source.token);
+      return await Promise.race([this.#link.rpc.sendRequest<Hears[M]>(method, says, source.token), aborted]);
     } catch (error) {
       signal?.throwIfAborted();
       throw fromWire(error, () => this.gone(method));
@@ -113,33 +114,81 @@ export class Connection {
 
   /** What the other process calls here; throwing tells it that the call failed. */
   answer<Name extends keyof Callbacks>(name: Name, handle: (says: Callbacks[Name]) => Promise<void>): void {
-    this.#rpc.onRequest(name, async (says: Callbacks[Name]) => {
-      await handle(says);
+    this.#link.rpc.onRequest(name, async (says: Callbacks[Name]) => {
+      if (this.#state !== "open") throw this.gone(name);
+      const answering = handle(says);
+      this.#answering.add(answering);
+      try {
+        await answering;
+      } finally {
+        this.#answering.delete(answering);
+      }
       return null;
     });
   }
 
   hear<Name extends keyof Notices>(name: Name, handle: (notice: Notices[Name]) => void): void {
-    this.#rpc.onNotification(name, handle);
+    this.#link.rpc.onNotification(name, handle);
   }
 
-  /** Ends the connection, after what was sent is out. */
-  async close(): Promise<void> {
+  /**
+   * Ends the connection, after handlers under way are over and what they came to is told: an acknowledgement that was
+   * due is not lost. What takes longer than `graceMs` is cut off.
+   */
+  async close(graceMs: number): Promise<void> {
     if (this.#state === "open") {
-      this.#state = "closed";
-      this.#socket.end();
+      this.#state = "closing";
+      const grace = new AbortController();
+      await Promise.race([
+        this.#finish().catch(() => undefined),
+        pause(graceMs, undefined, { signal: grace.signal }).catch(() => undefined),
+        this.ended,
+      ]);
+      grace.abort();
+      this.#link.socket.end();
+      const deadline = setTimeout(() => this.#link.socket.destroy(), LAST_WORDS_MS);
+      await this.ended.finally(() => clearTimeout(deadline));
     }
-    await this.#ended;
-  }
-
-  #assertOpen(method: string): void {
-    if (this.#state !== "open") throw this.gone(method);
+    await this.ended;
   }
 
   /** Why a call cannot be made any more. */
   gone(method: string): HerdError {
-    if (this.#state === "closed") return disconnected(method);
-    return connectionLost(method, this.welcome.directory, this.#why);
+    if (this.#state === "closing" || this.#state === "closed") return disconnected(method);
+    return connectionLost(method, this.welcome.directory, this.#link.why);
+  }
+
+  /** Our answers are written before a call, so once that is answered they have been read. */
+  async #finish(): Promise<void> {
+    while (this.#answering.size > 0) await Promise.allSettled([...this.#answering]);
+    await new Promise((done) => setImmediate(done));
+    await this.#link.rpc.sendRequest("hello", { protocol: PROTOCOL, pid: process.pid });
+  }
+}
+
+/** A socket that speaks JSON-RPC, and why it ended once it did. */
+class Link {
+  readonly socket: Socket;
+  readonly rpc: MessageConnection;
+  readonly ended: Promise<void>;
+  why = "it ended";
+
+  constructor(socket: Socket) {
+    this.socket = socket;
+    this.rpc = createMessageConnection(new LineReader(socket), new LineWriter(socket));
+    this.rpc.onError(([error]) => this.drop(messageOf(error)));
+    this.ended = new Promise((done) => {
+      socket.once("close", () => {
+        this.rpc.dispose();
+        done();
+      });
+    });
+    this.rpc.listen();
+  }
+
+  drop(why: string): void {
+    this.why = why;
+    this.socket.destroy();
   }
 }
 
@@ -149,7 +198,7 @@ async function isSame(one: string, other: string): Promise<boolean> {
 }
 
 /** The socket, connected. @throws HerdError `not_running` when nobody listens. */
-async function reach(directory: string): Promise<Socket> {
+async function reach(directory: string): Promise<Link> {
   const path = await readAddress(directory);
   if (path === undefined) throw notRunning(directory, "its folder names no control socket");
   const socket = connect(path);
@@ -162,5 +211,5 @@ async function reach(directory: string): Promise<Socket> {
     socket.destroy();
     throw notRunning(directory, `nobody answers at its control socket (${messageOf(error)})`);
   }
-  return socket;
+  return new Link(socket);
 }

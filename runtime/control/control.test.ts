@@ -1,90 +1,11 @@
 import { once } from "node:events";
-import { cpSync, existsSync, linkSync, mkdtempSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
-import { rm } from "node:fs/promises";
-import { connect, createServer, type Socket } from "node:net";
-import { tmpdir } from "node:os";
+import { cpSync, existsSync, linkSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { connect, createServer } from "node:net";
 import { dirname, join } from "node:path";
-import { afterEach, describe, expect, onTestFinished, test } from "vitest";
-import type { AgentDefinition } from "../functions/agent.ts";
-import {
-  connectHerd,
-  createHerd,
-  HerdError,
-  type Herd,
-  type HerdOptions,
-  type Question,
-  type Result,
-} from "../index.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { connected, folder, hello, open, refusal, rude, socketOf, until } from "../../test/support/control.ts";
+import { connectHerd, HerdError, type Question, type Result } from "../index.ts";
 import { MAX_MESSAGE_BYTES } from "./protocol.ts";
-
-const agents = {
-  greeter: {
-    description: "Asks whom to greet",
-    run: async (task, worker) => `${task}, ${await worker.askOwner({ question: "Whom?" })}!`,
-  },
-  echo: { description: "Says its task", run: async (task) => task },
-  where: {
-    description: "Says where it works",
-    run: async (_task, worker) => worker.files.map(({ path }) => path).join(),
-  },
-  parent: {
-    description: "Has a child that asks",
-    subagents: ["greeter"],
-    run: async (_task, worker) => {
-      const child = await worker.assign({ agent: "greeter", task: "Hi", onQuestion: worker.escalate });
-      return (await child.result()).text;
-    },
-  },
-} satisfies Record<string, AgentDefinition>;
-
-const herds: Herd[] = [];
-afterEach(async () => {
-  // Clients first: a herd that closes would only tell them so.
-  for (const herd of herds.splice(0).toReversed()) await herd.close({ graceMs: 0 }).catch(() => undefined);
-});
-
-function folder(name = "herd-control-"): string {
-  const made = mkdtempSync(join(tmpdir(), name));
-  onTestFinished(() => rm(made, { recursive: true, force: true }));
-  return made;
-}
-
-async function open(options: Partial<HerdOptions<typeof agents>> = {}): Promise<{ herd: Herd; directory: string }> {
-  const directory = options.directory ?? folder();
-  const herd = await createHerd({ agents, tickMs: 0, ...options, directory });
-  herds.push(herd);
-  return { herd, directory };
-}
-
-async function connected(directory: string): Promise<Herd> {
-  const herd = await connectHerd({ directory });
-  herds.push(herd);
-  return herd;
-}
-
-const refusal = async (call: Promise<unknown>): Promise<HerdError> => {
-  const error = await call.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(HerdError);
-  return error as HerdError;
-};
-
-const socketOf = (directory: string) => readFileSync(join(directory, "control"), "utf8").trim();
-
-/** A client that says whatever a test wants it to say. */
-async function rude(directory: string): Promise<{ socket: Socket; said: Promise<string> }> {
-  const socket = connect(socketOf(directory));
-  onTestFinished(() => void socket.destroy());
-  await new Promise((done, failed) => socket.once("connect", done).once("error", failed));
-  let text = "";
-  socket.setEncoding("utf8").on("data", (part: string) => (text += part));
-  socket.on("error", () => undefined);
-  return { socket, said: new Promise((done) => socket.once("close", () => done(text))) };
-}
-
-const hello = `${JSON.stringify({ jsonrpc: "2.0", id: 0, method: "hello", params: { protocol: 1, pid: 1 } })}\n`;
 
 describe("a herd of another process", () => {
   test("takes an assignment, tells its question, takes the reply, and gives the one result", async () => {
@@ -501,14 +422,3 @@ describe("the control socket", () => {
     expect(answers.find(({ id }) => id === 3)?.result).toEqual([]);
   });
 });
-
-/** Looks again and again until something is there. */
-async function until<T>(look: () => T | Promise<T>): Promise<T> {
-  const deadline = Date.now() + 10_000;
-  for (;;) {
-    const found = await look();
-    if (found) return found;
-    if (Date.now() > deadline) throw new Error("waited in vain");
-    await new Promise((done) => setImmediate(done));
-  }
-}

@@ -104,6 +104,17 @@ export function connectionLost(operation: string, directory: string, why: string
   });
 }
 
+/** A receiver is not there any more, or another one has taken over. */
+export function detached(): HerdError {
+  return new HerdError({
+    category: "worker_busy",
+    reason: "detached",
+    message: "The receiver was detached or replaced meanwhile",
+    nextAction: "nothing: the delivery goes to the next one",
+    operation: "receive",
+  });
+}
+
 /** The program closed its end. */
 export function disconnected(operation: string): HerdError {
   return new HerdError({

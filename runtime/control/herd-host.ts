@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerRow } from "../api.ts";
 import type { Question, ReplyReceipt } from "../asks/question.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
+import type { Attachment } from "../deliveries/deliveries.ts";
 import type { Receiver } from "../deliveries/desk.ts";
 import { HerdError } from "../errors.ts";
 import type { HerdEventName, HerdEvents } from "../events.ts";
@@ -18,7 +19,7 @@ import type { By } from "./protocol.ts";
 export interface LocalHerd extends Herd, Gate {
   readonly engine: HerdEngine;
   readonly opened: Promise<void>;
-  attach(by: Controller, receiver: Receiver, replace: boolean): () => void;
+  attach(by: Controller, receiver: Receiver, how: Attachment): () => void;
 }
 
 /** Lets clients of the control socket at a herd of this process. */
@@ -45,8 +46,8 @@ export class HerdHost implements ControlHost {
     return new LocalOwner(this.#engine, this.#herd, this.#controller(by));
   }
 
-  attachFrom(by: By, receiver: Receiver, replace: boolean): () => void {
-    return this.#herd.attach(this.#controller(by), receiver, replace);
+  attachFrom(by: By, receiver: Receiver, how: Attachment): () => void {
+    return this.#herd.attach(this.#controller(by), receiver, how);
   }
 
   async look(requestId: string): Promise<Assignment> {
@@ -55,8 +56,8 @@ export class HerdHost implements ControlHost {
   }
 
   async returned(requestId: string, deliveryId: string): Promise<void> {
-    this.#herd.assertReadable("assignment");
-    this.#engine.lookout.returned(await this.#engine.accepted(requestId), deliveryId);
+    // Also while the herd closes: what somebody has is not given again.
+    await this.#engine.lookout.returnedElsewhere(await this.#engine.accepted(requestId), deliveryId);
   }
 
   async replyTo(

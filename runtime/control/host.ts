@@ -1,6 +1,7 @@
 import type { Herd, Owner } from "../api.ts";
 import type { Question, ReplyReceipt } from "../asks/question.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
+import type { Attachment } from "../deliveries/deliveries.ts";
 import type { Receiver } from "../deliveries/desk.ts";
 import type { HerdError } from "../errors.ts";
 import type { By } from "./protocol.ts";
@@ -14,7 +15,7 @@ export interface ControlHost extends Pick<Herd, "status" | "on" | "tick" | "owne
   /** An owner that acts from elsewhere: what it does leaves the owner of this process as it is. */
   ownerFrom(by: By): Owner<string>;
   /** Makes somebody elsewhere the owner's receiver. @throws HerdError `receiver_exists`. */
-  attachFrom(by: By, receiver: Receiver, replace: boolean): () => void;
+  attachFrom(by: By, receiver: Receiver, how: Attachment): () => void;
   /** A handle that only looks: what it gives is acknowledged by `returned`. @throws HerdError `target_not_found`. */
   look(requestId: string): Promise<Assignment>;
   /** Somebody elsewhere has this result: acknowledges it unless a receiver does that. */

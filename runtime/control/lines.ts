@@ -12,6 +12,8 @@ import { messageOf } from "../errors.ts";
 import { MAX_MESSAGE_BYTES, MAX_UNREAD_BYTES } from "./protocol.ts";
 
 const NEWLINE = 0x0a;
+/** How long a side for which too much waits may read nothing, in milliseconds. */
+const STALL_MS = 30_000;
 
 /** What came is no message: the connection has no meaning any more. */
 export class WireError extends Error {
@@ -70,7 +72,11 @@ export class LineReader extends AbstractMessageReader implements MessageReader {
       return this.#break(`a line is not JSON: ${messageOf(error)}`);
     }
     if (!isMessage(message)) return this.#break("a line is not a JSON-RPC 2.0 message");
-    callback(message);
+    try {
+      callback(message);
+    } catch (error) {
+      this.#break(messageOf(error));
+    }
   }
 
   #break(why: string): void {
@@ -80,33 +86,66 @@ export class LineReader extends AbstractMessageReader implements MessageReader {
   }
 }
 
-/** Writes what `LineReader` reads. */
+/**
+ * Writes what `LineReader` reads, one message after another: whatever is written at once, the other side has the time
+ * that it needs to read it. Only one that reads nothing for long while much waits for it is disconnected.
+ */
 export class LineWriter extends AbstractMessageWriter implements MessageWriter {
   readonly #socket: Socket;
+  #last: Promise<void> = Promise.resolve();
+  #waiting = 0;
+  #stalled: NodeJS.Timeout | undefined;
 
   constructor(socket: Socket) {
     super();
     this.#socket = socket;
     socket.on("error", (error) => this.fireError(error));
-    socket.on("close", () => this.fireClose());
+    socket.on("close", () => {
+      clearTimeout(this.#stalled);
+      this.fireClose();
+    });
   }
 
-  async write(message: Message): Promise<void> {
+  write(message: Message): Promise<void> {
     // A string holds no line end once it is JSON.
-    const line = `${JSON.stringify(message)}\n`;
-    if (this.#socket.writableLength + line.length > MAX_UNREAD_BYTES) {
-      this.#socket.destroy(new WireError("the other side does not read what it asked for"));
-    }
-    await new Promise<void>((resolve, reject) => {
-      this.#socket.write(line, (error) => (error ? reject(error) : resolve()));
-    });
+    const line = Buffer.from(`${JSON.stringify(message)}\n`);
+    this.#waiting += line.length;
+    this.#watch();
+    const written = this.#last.then(() => this.#send(line));
+    this.#last = written.catch(() => undefined);
+    return written;
   }
 
   end(): void {
     this.#socket.end();
   }
+
+  async #send(line: Buffer): Promise<void> {
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#socket.write(line, (error) => (error ? reject(error) : resolve()));
+      });
+    } finally {
+      this.#waiting -= line.length;
+      clearTimeout(this.#stalled);
+      this.#stalled = undefined;
+      this.#watch();
+    }
+  }
+
+  /** Starts the time in which something has to be read, while too much waits. */
+  #watch(): void {
+    if (this.#waiting <= MAX_UNREAD_BYTES || this.#stalled || this.#socket.destroyed) return;
+    const why = new WireError("the other side does not read what it asked for");
+    this.#stalled = setTimeout(() => this.#socket.destroy(why), STALL_MS).unref();
+  }
 }
 
+/** A call, a notice or an answer, with parameters by name: those by place would be spread over our handlers. */
 function isMessage(value: unknown): value is Message {
-  return typeof value === "object" && value !== null && (value as Message).jsonrpc === "2.0";
+  if (typeof value !== "object" || value === null || (value as Message).jsonrpc !== "2.0") return false;
+  const { method, params } = value as { method?: unknown; params?: unknown };
+  if (params !== undefined && (typeof params !== "object" || params === null || Array.isArray(params))) return false;
+  if (method !== "$/cancelRequest") return true;
+  return ["string", "number"].includes(typeof (params as { id?: unknown } | undefined)?.id);
 }

@@ -9,9 +9,12 @@ export class RemoteAssignment implements Assignment {
   readonly label: string;
   readonly sessionId: string;
   readonly #herd: Link;
+  readonly #cwd: string;
   readonly #seen = new Set<string>();
 
-  constructor(herd: Link, { requestId, label, sessionId }: HandleWire) {
+  /** @param cwd where the files of replies are looked up. */
+  constructor(herd: Link, { requestId, label, sessionId }: HandleWire, cwd: string) {
+    this.#cwd = cwd;
     this.#herd = herd;
     this.requestId = requestId;
     this.label = label;
@@ -22,23 +25,27 @@ export class RemoteAssignment implements Assignment {
     const { requestId } = this;
     const told = (await this.#herd.connection.call("assignment/status", { requestId })) as AssignmentStatus;
     if (told.result && acknowledge) this.#returned(told.result);
-    return told.question ? { ...told, question: this.#herd.question(told.question) } : told;
+    return told.question ? { ...told, question: this.#herd.question(told.question, this.#cwd) } : told;
   }
 
   async next({ signal }: { signal?: AbortSignal } = {}): Promise<OwnerEvent> {
     const says = { requestId: this.requestId, seen: [...this.#seen] };
-    const event = (await this.#herd.connection.call("assignment/next", says, signal)) as OwnerEvent;
+    const event = (await this.#herd.connection.call("assignment/next", says, { signal, waits: true })) as OwnerEvent;
     if (event.type === "result") {
       this.#returned(event.result);
       return event;
     }
     this.#seen.add(event.question.askId);
-    return { type: "question", question: this.#herd.question(event.question) };
+    return { type: "question", question: this.#herd.question(event.question, this.#cwd) };
   }
 
   async result({ signal }: { signal?: AbortSignal } = {}): Promise<Result> {
     const { requestId } = this;
-    const result = (await this.#herd.connection.call("assignment/result", { requestId }, signal)) as Result;
+    const result = (await this.#herd.connection.call(
+      "assignment/result",
+      { requestId },
+      { signal, waits: true },
+    )) as Result;
     this.#returned(result);
     return result;
   }

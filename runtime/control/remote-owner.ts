@@ -42,7 +42,11 @@ export class RemoteOwner implements Owner<string> {
 
   async assign(given: AssignRequest<string>): Promise<Assignment> {
     const { signal, ...request } = given ?? {};
-    return new RemoteAssignment(this.#herd, await this.#call("owner/assign", { ...this.#by, request }, signal));
+    return new RemoteAssignment(
+      this.#herd,
+      await this.#call("owner/assign", { ...this.#by, request }, { signal }),
+      this.#by.cwd,
+    );
   }
 
   steer(request: { label: string; message: string; files?: string[] }): Promise<SteerReceipt> {
@@ -69,8 +73,8 @@ export class RemoteOwner implements Owner<string> {
     this.#herd.inBackground(this.#herd.connection.call("owner/detach", { receiver: this.#receiver }));
   }
 
-  readonly #call: Link["connection"]["call"] = async (method, says, signal) => {
+  readonly #call: Link["connection"]["call"] = async (method, says, options) => {
     if (!this.#detached) await this.#attached;
-    return this.#herd.connection.call(method, says, signal);
+    return this.#herd.connection.call(method, says, options);
   };
 }

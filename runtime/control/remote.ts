@@ -1,9 +1,11 @@
 import { resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerOptions, OwnerRow } from "../api.ts";
 import type { Question } from "../asks/question.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { Result } from "../deliveries/result.ts";
 import { HerdError, messageOf } from "../errors.ts";
+import { detached } from "./errors.ts";
 import { Events, type HerdEventName, type HerdEvents } from "../events.ts";
 import { ownerRef, type Subject } from "../owners.ts";
 import type { Connection } from "./connection.ts";
@@ -61,7 +63,7 @@ export class RemoteHerd implements Herd, Link {
   }
 
   async assignment(requestId: string): Promise<Assignment> {
-    return new RemoteAssignment(this, await this.connection.call("herd/assignment", { requestId }));
+    return new RemoteAssignment(this, await this.connection.call("herd/assignment", { requestId }), this.cwd);
   }
 
   on<Name extends HerdEventName>(name: Name, listener: (event: HerdEvents[Name]) => void): () => void {
@@ -90,10 +92,16 @@ export class RemoteHerd implements Herd, Link {
     return this.connection.call("herd/backup", { directory: resolve(this.cwd, directory) });
   }
 
-  async close(): Promise<void> {
+  async close({ graceMs = 10_000 }: { graceMs?: number } = {}): Promise<void> {
     this.#closing = true;
-    while (this.#background.size > 0) await Promise.allSettled([...this.#background]);
-    await this.connection.close();
+    const calls = (async () => {
+      while (this.#background.size > 0) await Promise.allSettled([...this.#background]);
+    })();
+    const grace = new AbortController();
+    const over = pause(graceMs, undefined, { signal: grace.signal }).catch(() => undefined);
+    await Promise.race([calls, over, this.connection.ended]);
+    grace.abort();
+    await this.connection.close(graceMs);
     this.#status = "closed";
   }
 
@@ -124,6 +132,8 @@ export class RemoteHerd implements Herd, Link {
     const done: Promise<unknown> = call
       .catch((error: unknown) => {
         if (this.#closing || !this.connection.isOpen) return;
+        // A herd that closes says so by itself; what was not carried out is not lost.
+        if (error instanceof HerdError && error.reason === "herd_closed") return;
         process.emitWarning(messageOf(error), { type: "HerdConnectionWarning" });
       })
       .finally(() => this.#background.delete(done));
@@ -135,7 +145,13 @@ export class RemoteHerd implements Herd, Link {
     this.#status = "closed";
     if (this.#closing) return;
     const error = this.connection.gone("listen");
-    if (this.#onDisconnect) return this.#onDisconnect(error);
+    if (this.#onDisconnect) {
+      try {
+        return this.#onDisconnect(error);
+      } catch (thrown) {
+        return process.emitWarning(`onDisconnect threw: ${messageOf(thrown)}`, { type: "HerdListenerWarning" });
+      }
+    }
     const listening = [...this.#listening.values()].some((count) => count > 0);
     if (this.#receivers.size === 0 && !listening) return;
     process.emitWarning(`${error.message} Receivers and listeners here hear nothing more.`, {
@@ -146,13 +162,7 @@ export class RemoteHerd implements Herd, Link {
   #receiver(number: number): RemoteReceiver {
     const receiver = this.#receivers.get(number);
     if (receiver) return receiver;
-    throw new HerdError({
-      category: "worker_busy",
-      reason: "detached",
-      message: "The receiver was detached meanwhile",
-      nextAction: "nothing: the delivery waits for the next one",
-      operation: "receive",
-    });
+    throw detached();
   }
 
   #told({ event, value }: Notices["event"]): void {

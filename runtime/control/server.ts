@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { chmod } from "node:fs/promises";
 import { createServer, type Server } from "node:net";
 import { messageOf } from "../errors.ts";
-import { isPipe, makeAddress, publish, removeAddress, removeSocket } from "./address.ts";
+import { isPipe, makeAddresses, publish, removeAddress, removeSocket } from "./address.ts";
 import type { ControlHost } from "./host.ts";
 import { Session } from "./session.ts";
 import { packageVersion } from "./version.ts";
@@ -70,24 +70,32 @@ export class Control {
   async #listen(): Promise<void> {
     const { directory } = this.#host;
     await removeAddress(directory);
-    const path = await makeAddress(directory);
     const version = await packageVersion();
+    let failure: unknown;
+    for await (const path of makeAddresses(directory)) {
+      try {
+        this.#server = await this.#listenAt(path, version);
+        return await publish(directory, path);
+      } catch (error) {
+        failure ??= error;
+        this.#server?.close();
+        this.#server = undefined;
+        await removeSocket(directory, path);
+      }
+    }
+    throw failure;
+  }
+
+  async #listenAt(path: string, version: string): Promise<Server> {
     const server = createServer((socket) => {
       socket.unref();
       const session = new Session(socket, this.#host, { version, isFull: this.#sessions.size >= MAX_CONNECTIONS });
       this.#sessions.add(session);
       socket.on("close", () => this.#sessions.delete(session));
     });
-    try {
-      await once(server.listen(path), "listening");
-      if (!isPipe(path)) await chmod(path, 0o600);
-      await publish(directory, path);
-    } catch (error) {
-      server.close();
-      await removeSocket(directory, path);
-      throw error;
-    }
+    await once(server.listen(path), "listening");
     server.unref();
-    this.#server = server;
+    if (!isPipe(path)) await chmod(path, 0o600);
+    return server;
   }
 }

@@ -5,7 +5,7 @@ import type { Receiver } from "../deliveries/desk.ts";
 import { messageOf } from "../errors.ts";
 import type { HerdEventName, HerdEvents } from "../events.ts";
 import { parseRequest } from "../request.ts";
-import { checkSize, noHello, otherVersion, tooManyClients, toWire } from "./errors.ts";
+import { checkSize, detached, noHello, otherVersion, tooManyClients, toWire } from "./errors.ts";
 import type { ControlHost } from "./host.ts";
 import { LineReader, LineWriter } from "./lines.ts";
 import {
@@ -64,7 +64,8 @@ export class Session {
   close(): void {
     const deadline = setTimeout(() => this.#socket.destroy(), LAST_WORDS_MS);
     this.#socket.once("close", () => clearTimeout(deadline));
-    this.#socket.end(() => this.#socket.destroy());
+    // What it has just sent still comes in, an acknowledgement perhaps; it hangs up when it reads of the end.
+    this.#socket.end();
   }
 
   /** Ends it at once. */
@@ -153,15 +154,18 @@ export class Session {
   };
 
   #attach({ receiver, hearsQuestions, hearsResults, replace, ...by }: Said<"owner/attach">): null {
+    // One that is replaced may hang: what it has goes to the one that replaced it.
+    const { promise: replaced, reject } = Promise.withResolvers<never>();
+    replaced.catch(() => undefined);
     const call = async (method: string, params: object) => {
       checkSize(method, params);
-      await this.#connection.sendRequest(method, params);
+      await Promise.race([this.#connection.sendRequest(method, params), replaced]);
     };
     const handlers: Receiver = {
       ...(hearsQuestions && { onQuestion: (question) => call("receiver/question", { receiver, question }) }),
       ...(hearsResults && { onResult: (result) => call("receiver/result", { receiver, result }) }),
     };
-    this.#receivers.set(receiver, this.#host.attachFrom(by, handlers, replace));
+    this.#receivers.set(receiver, this.#host.attachFrom(by, handlers, { replace, replaced: () => reject(detached()) }));
     return null;
   }
 

@@ -20,6 +20,14 @@ interface Waiter {
 
 type Withdrawn = Pick<DeliveryRecord, "owner" | "requestId" | "deliveryId" | "askId">;
 
+/** How a receiver becomes an owner's. */
+export interface Attachment {
+  /** Takes over from another one. */
+  replace?: boolean;
+  /** Called when another one takes over. */
+  replaced?: () => void;
+}
+
 export interface DeliveriesOptions {
   kernel: Kernel;
   events: Events;
@@ -63,12 +71,15 @@ export class Deliveries {
    * Makes a receiver the owner's, and hands it everything that is open.
    * @throws HerdError `receiver_exists` unless `replace` is set.
    */
-  attach(owner: OwnerRef, receiver: Receiver, replace: boolean): () => void {
+  attach(owner: OwnerRef, receiver: Receiver, { replace = false, replaced }: Attachment = {}): () => void {
     const treeId = treeIdOf(owner);
     const desk = this.#desk(treeId);
     if (desk.receiver && !replace) throw receiverExists(`owner "${owner.id}"`, "{ replace: true }");
+    const before = desk.replaced;
     desk.clear();
+    before?.();
     desk.receiver = receiver;
+    desk.replaced = replaced;
     desk.load();
     return () => {
       if (desk.receiver === receiver) desk.clear();
@@ -80,6 +91,11 @@ export class Deliveries {
     // While the herd closes nobody acknowledges: what was not handed over in time is handed over again.
     if (this.#closing) return true;
     return parentRunId === undefined && this.#desks.get(tree)?.receiver?.onResult !== undefined;
+  }
+
+  /** Whether this owner has a receiver of results, also while the herd closes. */
+  receivesResults({ tree }: RequestRecord): boolean {
+    return this.#desks.get(tree)?.receiver?.onResult !== undefined;
   }
 
   /** Whether this owner may know of a delivery: it was handed to its receiver, or there is none to hand it to. */

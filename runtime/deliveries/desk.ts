@@ -42,6 +42,8 @@ export interface DeskOptions {
 /** Where one owner's deliveries wait for its receiver: started in commit order, at most 16 handlers at once. */
 export class Desk {
   receiver: Receiver | undefined;
+  /** Tells that receiver that another one has taken over. */
+  replaced: (() => void) | undefined;
   readonly #options: DeskOptions;
   readonly #open = new Map<string, Open>();
   /** Attempts so far of what is not acknowledged, kept when another receiver takes over. */
@@ -105,6 +107,7 @@ export class Desk {
   clear(): void {
     this.#loaded = false;
     this.receiver = undefined;
+    this.replaced = undefined;
     for (const [id, open] of this.#open) if (!open.running) this.#open.delete(id);
   }
 

@@ -84,6 +84,13 @@ export class Lookout implements HandleSource {
     if (delivery) this.#engine.kernel.inBackground(acknowledge(this.#engine, delivery));
   }
 
+  /** Somebody in another process has it, whatever becomes of this herd: acknowledges it unless a receiver does that. */
+  async returnedElsewhere(request: RequestRecord, deliveryId: string): Promise<void> {
+    if (request.parentRunId !== undefined || this.#engine.deliveries.receivesResults(request)) return;
+    const delivery = this.#engine.kernel.read<DeliveryRecord>(keys.delivery(request.tree, deliveryId));
+    if (delivery) await acknowledge(this.#engine, delivery);
+  }
+
   wait: HandleSource["wait"] = (requestId, waiter) => this.#engine.deliveries.wait(requestId, waiter);
 
   async ready(): Promise<void> {

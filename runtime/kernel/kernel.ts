@@ -368,7 +368,8 @@ function parsed<T>(text: string | undefined): T | undefined {
   return text === undefined ? undefined : (JSON.parse(text) as T);
 }
 
-function unknownFormat(format: string): HerdError {
+/** The store was written by a version that keeps its rows in another way. */
+export function unknownFormat(format: string): HerdError {
   return new HerdError({
     category: "internal_failure",
     reason: "store_format",

@@ -1,4 +1,4 @@
-import { access, constants, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { access, constants, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Level } from "level";
@@ -163,7 +163,8 @@ class LevelStore implements Store {
     }
     this.#batchFailed = false;
     this.#open = { db, identity, holder };
-    await this.#writeHolder(holder);
+    // Whoever only looks has it for a moment, and is no reason for others to look again.
+    if (this.#create) await this.#writeHolder(holder);
   }
 
   async #closeNow(): Promise<void> {
@@ -171,7 +172,7 @@ class LevelStore implements Store {
     const { db, identity } = this.#open;
     this.#open = undefined;
     // Before the lock is free: afterwards the file may be the next holder's.
-    await removeQuietly(this.#holderFile);
+    if (this.#create) await removeQuietly(this.#holderFile);
     try {
       await db.close();
     } finally {
@@ -183,7 +184,7 @@ class LevelStore implements Store {
   async #prepareFolder(): Promise<string> {
     try {
       if (this.#create) await makeFolder(this.#files);
-      else await stat(join(this.#files, "CURRENT"));
+      await this.#assertWhole();
       // With the dot a regular file of that name is ENOTDIR.
       await access(`${this.#files}/.`, constants.R_OK | constants.W_OK | constants.X_OK);
       const { dev, ino } = await stat(this.#files, { bigint: true });
@@ -192,6 +193,17 @@ class LevelStore implements Store {
       if (this.#create || codeOf(error) !== "ENOENT") throw this.#cannotOpen(error);
       throw withCode(new Error(`there is no store at ${this.directory} yet`, { cause: error }), "ENOENT");
     }
+  }
+
+  /** LevelDB would take a folder without this file for an empty one, and delete what is there. */
+  async #assertWhole(): Promise<void> {
+    const names = await readdir(this.#files);
+    if (names.includes("CURRENT")) return;
+    const left = names.find((name) => name.startsWith("MANIFEST-") || /\.(ldb|sst|log)$/.test(name));
+    if (left !== undefined) {
+      throw withCode(new Error(`its file CURRENT is missing, though there is ${left}`), "LEVEL_CORRUPTION");
+    }
+    if (!this.#create) throw withCode(new Error("there is no database"), "ENOENT");
   }
 
   /** The holder file is a courtesy to whoever is refused: that it cannot be written (disk full) stops nothing. */

@@ -2,7 +2,15 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, syml
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { connectHerd, createHerd, HerdError, type AgentDefinition, type Herd } from "../index.ts";
+import {
+  connectHerd,
+  createHerd,
+  HerdError,
+  levelStore,
+  verifyStore,
+  type AgentDefinition,
+  type Herd,
+} from "../index.ts";
 import { createTestHerd } from "../testing/index.ts";
 
 const agents = {
@@ -70,6 +78,36 @@ test("a backup taken while assignments are accepted holds each of them whole or 
       expect(listed.filter(({ state }) => state === "unknown")).toEqual([]);
     }
   }
+});
+
+test("of two backups to one folder at once, one is whole and the other is refused", async () => {
+  const root = folder();
+  const herd = await open(join(root, "herd"));
+  for (let n = 0; n < 20; n++) await herd.owner("me").assign({ agent: "asks", task: `${n}` });
+  const both = await Promise.allSettled([herd.backup(join(root, "copy")), herd.backup(join(root, "copy"))]);
+  expect(both.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+  expect((await verifyStore(join(root, "copy"))).problems).toEqual([]);
+  expect(readdirSync(root).toSorted()).toEqual(["copy", "herd"]);
+});
+
+test("owners are listed though a row of theirs cannot be read", async () => {
+  const directory = join(folder(), "herd");
+  const herd = await open(directory);
+  await herd.owner("me").assign({ agent: "asks", task: "A" });
+  await (await herd.owner("me").assign({ agent: "asks", task: "B" })).next();
+  await herd.close();
+  const store = levelStore(directory);
+  await store.open();
+  const rows = await store.range({ gte: "a!", lt: "e" });
+  const broken = rows.filter(([key]) => key.startsWith("d!") || /^a![^!]*!$/.test(key));
+  expect(broken.length).toBeGreaterThan(1);
+  await store.batch(
+    broken.map(([key]) => ({ type: "put", key, value: "{" })),
+    { sync: true },
+  );
+  await store.close();
+  const again = await open(directory);
+  expect(await again.owners()).toMatchObject([{ id: "me", workers: 2, asking: 2, results: 0 }]);
 });
 
 test("a connected herd backs up where the client means", async () => {

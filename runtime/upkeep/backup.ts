@@ -1,4 +1,4 @@
-import { cp, mkdir, readdir, realpath, rename, rm, rmdir } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, realpath, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { BackupReceipt } from "../api.ts";
 import { HerdError, invalidRequest, messageOf } from "../errors.ts";
@@ -18,10 +18,10 @@ export async function backup(kernel: Kernel, target: string): Promise<BackupRece
   const from = await realPathOf(store.directory);
   const directory = await realPathOf(target);
   await checkTarget(from, directory);
-  const draft = join(dirname(directory), `.${basename(directory)}.${process.pid}.partial`);
+  let draft = "";
   try {
-    await rm(draft, { recursive: true, force: true });
-    await mkdir(draft, { recursive: true, mode: 0o700 });
+    await mkdir(dirname(directory), { recursive: true });
+    draft = await mkdtemp(join(dirname(directory), `.${basename(directory)}.partial-`));
     let files = 0;
     // Before the rows: what they say later is made again, what they do not say yet would be a riddle.
     for (const name of BESIDE) files += await copyFolder(join(from, name), join(draft, name));
@@ -33,7 +33,7 @@ export async function backup(kernel: Kernel, target: string): Promise<BackupRece
     await rename(draft, directory);
     return { directory, rows, files };
   } catch (error) {
-    await rm(draft, { recursive: true, force: true }).catch(() => undefined);
+    if (draft !== "") await rm(draft, { recursive: true, force: true }).catch(() => undefined);
     throw error instanceof HerdError ? error : failed(directory, error);
   }
 }

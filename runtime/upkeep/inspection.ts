@@ -1,7 +1,7 @@
 import type { WorkerContext } from "../../machines/vocabulary.ts";
 import { HerdError, messageOf } from "../errors.ts";
 import type { AskRecord, DeliveryRecord, LabelRecord, OutcomeRecord, RequestRecord } from "../kernel/records.ts";
-import { FORMAT } from "../kernel/kernel.ts";
+import { FORMAT, unknownFormat } from "../kernel/kernel.ts";
 import { runIdOf, Tree, type ActorRow } from "../kernel/tree.ts";
 import { keys, prefixed } from "../store/keys.ts";
 import { readSequence } from "../store/sequence.ts";
@@ -40,9 +40,7 @@ export class Inspection {
     await this.#sequence();
     const format = this.#store.get(keys.meta("format"));
     // Rows of another format would only look broken.
-    if (Number(format) !== FORMAT) {
-      return this.#say(`The store has format ${format ?? "none"}, this version of pi-herd reads format ${FORMAT}.`);
-    }
+    if (Number(format) !== FORMAT) throw unknownFormat(format ?? "none");
     let tree = { id: "", rows: [] as Row[] };
     for await (const row of this.#pages()) {
       this.rows++;
@@ -76,8 +74,9 @@ export class Inspection {
     this.owners++;
     const tree = new Tree(id, { id: "" }, rows, () => undefined);
     for (const { path, label, diagnostic } of tree.unknown) {
-      this.workers++;
-      this.#say(`The worker ${label ?? runIdOf(path)} cannot be read: ${diagnostic}.`, keys.actor(id, path));
+      if (path !== "") this.workers++;
+      const who = path === "" ? "The owner's own record" : `The worker ${label ?? runIdOf(path)}`;
+      this.#say(`${who} cannot be read: ${diagnostic}.`, keys.actor(id, path));
     }
     for (const { path, context } of [...tree.workers(), ...tree.resting.values()]) {
       this.workers++;

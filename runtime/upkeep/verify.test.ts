@@ -91,7 +91,6 @@ test("a store in use is verified while it is written", async () => {
 
 test.each<[string, (rows: Map<string, string>) => Operation[], RegExp]>([
   ["a missing batch", (rows) => del(keysOf(rows, "s").at(-2)), /^Batch \d+ of \d+ is missing/],
-  ["another format", () => [{ type: "put", key: "m!format", value: "99" }], /format 99/],
   ["a row of an unknown kind", () => [{ type: "put", key: "y!1", value: "{}" }], /no rows of this kind/],
   [
     "a row that is no JSON",
@@ -127,6 +126,26 @@ test("a database that cannot be opened is a problem", async () => {
   writeFileSync(file, readFileSync(file).subarray(0, 3));
   const { problems } = await verifyStore(directory);
   expect(problems).toHaveLength(1);
+});
+
+test("a store of another format is refused by name, as everywhere", async () => {
+  const directory = await stored();
+  await tamper(directory, () => [{ type: "put", key: "m!format", value: "99" }]);
+  await expect(verifyStore(directory)).rejects.toMatchObject({ reason: "store_format" });
+});
+
+test("a store without the file that LevelDB begins with is damaged, and nothing of it is touched", async () => {
+  const directory = await stored();
+  rmSync(join(directory, "store", "CURRENT"));
+  const before = readdirSync(join(directory, "store"));
+  expect((await verifyStore(directory)).problems).toHaveLength(1);
+  for (const passive of [true, false]) {
+    await expect(createHerd({ directory, passive })).rejects.toMatchObject({
+      reason: "store_damaged",
+      message: expect.stringContaining("CURRENT"),
+    });
+  }
+  expect(readdirSync(join(directory, "store"))).toEqual(before);
 });
 
 test("a folder without a store says so", async () => {

@@ -24,7 +24,7 @@ const ATTEMPTS = 3;
  * Verifies everything in the store of a herd's folder: that no batch is missing, that each row can be read, and that
  * what they say of each other fits. It looks at a copy, because opening a database changes its files; so it may run while
  * another process has the store. The copy needs as much room as the store, in the temporary folder.
- * @throws HerdError `no_store`; Error of the file system when no copy can be made.
+ * @throws HerdError `no_store`, `store_format`; Error of the file system when no copy can be made.
  */
 export async function verifyStore(directory: string): Promise<Verification> {
   const folder = resolve(directory);
@@ -76,7 +76,7 @@ async function copyDatabase(directory: string, to: string): Promise<void> {
     const names = await readdir(from).catch((error: NodeJS.ErrnoException) => {
       throw error.code === "ENOENT" || error.code === "ENOTDIR" ? noStore(directory) : error;
     });
-    if (!names.includes("CURRENT")) throw noStore(directory);
+    if (names.length === 0) throw noStore(directory);
     try {
       for (const name of inOrder(names)) await copyFile(join(from, name), join(to, name));
       return;

@@ -65,7 +65,7 @@ const FIXED: [string, string | undefined][] = [
   ],
   ["bytes of commands that wait for the disk", inBytes(constant("runtime/herd-engine.ts", "maxInFlightBytes"))],
   ["a message on the control socket", inBytes(MAX_MESSAGE_BYTES)],
-  ["what waits for a client that does not read", inBytes(MAX_UNREAD_BYTES)],
+  ["what waits for a client that reads nothing for 30 seconds", inBytes(MAX_UNREAD_BYTES)],
   ["clients connected at once", format(constant("runtime/control/server.ts", "MAX_CONNECTIONS"))],
   ["batches whose loss is noticed at the opening", `the last ${format(constant("runtime/store/sequence.ts", "RING"))}`],
 ];

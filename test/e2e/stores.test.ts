@@ -1,9 +1,11 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
+import { createHerd } from "../../runtime/index.ts";
 import { Desk, end, json } from "./desk.ts";
 import { folderWith } from "./folder.ts";
-import { herd, start } from "./herd-process.ts";
+import { herd, start, startHerd, until } from "./herd-process.ts";
 
 describe("a store", () => {
   let desk: Desk;
@@ -45,21 +47,17 @@ describe("a store", () => {
     await store.open();
     await store.batch([{ type: "put", key: "m!format", value: "99" }], { sync: true });
     await store.close();
-    for (const command of [["list"], ["reply", "a", "b"], ["backup", "copy"]]) {
+    for (const command of [["list"], ["reply", "a", "b"], ["backup", "copy"], ["verify"]]) {
       const ended = await run(...command);
       expect(ended.code).toBe(4);
       expect(ended.stderr).toMatch(/format 99, this version of pi-herd reads format 1.*Next: /s);
     }
-    const verified = await run("verify");
-    expect(verified.code).toBe(4);
-    expect(verified.stdout).toContain("format 99");
     const doctor = await run("doctor");
     expect(doctor.code).toBe(4);
     expect(doctor.stdout).toMatch(/^WRONG +store .*format 99/m);
   });
 
   test("that a process has open and lets nobody reach is named with that process", async () => {
-    const { createHerd } = await import("../../runtime/index.ts");
     const other = await createHerd({ directory: desk.directory, control: false, tickMs: 0 });
     const ended = await run("list");
     expect(ended).toMatchObject({ code: 3, stdout: "" });
@@ -89,6 +87,59 @@ describe("a store", () => {
     expect(ended.stdout).toMatch(/^WRONG +folder .*other users/m);
     expect(ended.stdout).toContain("Next: chmod 700");
   });
+});
+
+describe("a program that is closing its herd", () => {
+  test("is waited for by whoever reads or writes meanwhile", async () => {
+    const desk = new Desk();
+    await end(await desk.open("begin"));
+    const herd = await createHerd({
+      directory: desk.directory,
+      tickMs: 0,
+      agents: { stubborn: { description: "Does not stop", run: () => new Promise<string>(() => undefined) } },
+    });
+    await herd.owner("other").assign({ agent: "stubborn", task: "A" });
+    const closing = herd.close({ graceMs: 2_000 });
+    const [listed, replied] = await Promise.all([desk.run("list"), desk.run("reply", "first", "north")]);
+    await closing;
+    expect(listed).toMatchObject({ code: 0, stderr: "" });
+    expect(replied).toMatchObject({ code: 0, stderr: "" });
+    expect(replied.stdout).toContain("Stored");
+  });
+});
+
+describe("herd watch", () => {
+  test("ends at Ctrl-C while no program has the herd, and leaves the store alone until then", async () => {
+    const desk = new Desk();
+    await end(await desk.open("begin"));
+    const watches = [0, 1].map(() => startHerd(["watch", "--directory", desk.directory], desk.folder));
+    const said = ["", ""];
+    for (const [index, { child }] of watches.entries()) {
+      child.stdout?.on("data", (text: string) => (said[index] += text));
+    }
+    await until("both", () => said.every((text) => text.includes("No program has this herd open")));
+    // LevelDB names its files anew at every opening.
+    const files = readdirSync(join(desk.directory, "store")).join();
+    await desk.run("verify");
+    expect(readdirSync(join(desk.directory, "store")).join()).toBe(files);
+    for (const { child } of watches) child.kill("SIGINT");
+    for (const { ended } of watches) expect(await ended).toMatchObject({ code: 130, stderr: "" });
+  });
+});
+
+test("a label in two workspaces of one owner is told apart by its workspace", async () => {
+  const desk = new Desk();
+  const agents = { asks: { description: "Asks", run: async () => new Promise<string>(() => undefined) } };
+  const herd = await createHerd({ directory: desk.directory, tickMs: 0, agents });
+  for (const workspace of ["east", "west"]) {
+    await herd.owner("me", { workspace }).assign({ agent: "asks", label: "twin", task: workspace });
+  }
+  const both = await desk.run("close", "twin");
+  expect(both.code).toBe(1);
+  expect(both.stderr).toContain("in the workspaces east, west. Next: add --workspace NAME");
+  expect((await desk.run("close", "twin", "--workspace", "west")).stdout).toBe('Closed: "twin".\n');
+  expect((await herd.owner("me", { workspace: "east" }).list()).workers).toHaveLength(1);
+  await herd.close({ graceMs: 0 });
 });
 
 describe("completion", () => {

@@ -46,6 +46,8 @@ export async function labelsFor([complete, , command = "", ...words]: readonly s
 }
 
 function directoryIn(words: readonly string[]): string {
+  const joined = words.find((word) => word.startsWith("--directory="));
+  if (joined !== undefined) return joined.slice("--directory=".length);
   const at = words.findIndex((word) => word === "-d" || word === "--directory");
   return words[at === -1 ? words.length : at + 1] ?? process.env["HERD_DIRECTORY"] ?? ".herd";
 }

@@ -1,11 +1,12 @@
 import { access, constants, realpath, stat } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
 import { createHerd, type Question, type Result } from "../../../runtime/index.ts";
 import { censusAgents } from "../demo/agents.ts";
 import { answerFor, NONE } from "../demo/answer.ts";
 import type { Audience } from "../demo/audience.ts";
 import { commandLine } from "../demo/command-line.ts";
+import { DEFAULT_DIRECTORY } from "../invocation.ts";
 import { conduct } from "../demo/conduct.ts";
 import { Person } from "../demo/person.ts";
 import { Pipe } from "../demo/pipe.ts";
@@ -40,7 +41,11 @@ export function addDemo(program: Command): void {
     .command("demo")
     .description("have workers take a census of a folder: files, lines and bytes by language")
     .argument("[folder]", "the folder to count", ".")
-    .option("-d, --directory <directory>", "where the herd keeps its store", ".herd")
+    .addOption(
+      new Option("-d, --directory <directory>", "where the herd keeps its store")
+        .default(DEFAULT_DIRECTORY)
+        .env("HERD_DIRECTORY"),
+    )
     .option("-a, --answer <text>", `folders to leave out, or "${NONE}": the answer to its question`)
     .addHelpText("after", EXAMPLES)
     .action(async (folder: string, options: Omit<DemoOptions, "folder">) => {

@@ -2,12 +2,13 @@ import type { Command } from "commander";
 import { HerdError, type Owner, type ReplyReceipt } from "../../../runtime/index.ts";
 import { Refusal, UsageError } from "../errors.ts";
 import { asOwner, findByLabel, listAll } from "../listing.ts";
-import { show, snakeCase, withCommonOptions, withOwnerOption, type CommonOptions } from "../output.ts";
+import { show, snakeCase, withCommonOptions, withLabelOptions, type CommonOptions } from "../output.ts";
 import { withHerd, type Reached } from "../reach.ts";
 import { visible } from "../terminal/text.ts";
 
 interface ReplyOptions extends CommonOptions {
   owner?: string;
+  workspace?: string;
   ask?: string;
   file?: string[];
   id?: string;
@@ -21,7 +22,7 @@ Examples:
 
 /** `herd reply`: answers a question, once. */
 export function addReply(program: Command): void {
-  withOwnerOption(
+  withLabelOptions(
     withCommonOptions(
       program
         .command("reply")
@@ -57,7 +58,7 @@ async function reply(reached: Reached, label: string | undefined, text: string, 
       ? await replyToAsk(reached, { askId: ask, ...message }, options)
       : {
           label,
-          receipt: await (await findByLabel(reached.herd, label, options.owner)).owner.reply({ label, ...message }),
+          receipt: await (await findByLabel(reached.herd, label, options)).owner.reply({ label, ...message }),
         };
   // Nothing is asked of the herd any more: it may be closing, and the reply is on disk.
   const { receipt } = answered;

@@ -4,9 +4,9 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Command } from "commander";
 import { HerdError } from "../../../runtime/index.ts";
 import { exitCodeAfter, Interruption } from "../interruption.ts";
-import { listAll } from "../listing.ts";
+import { listAll, listInJson } from "../listing.ts";
 import { withCommonOptions, withOwnerOption, write, type CommonOptions } from "../output.ts";
-import { reach, type Reached } from "../reach.ts";
+import { PASSING, reach, type Reached } from "../reach.ts";
 import { firstLines, herdLines } from "../terminal/herd-lines.ts";
 import { LiveView, type Drawing } from "../terminal/live.ts";
 import { follow } from "../terminal/log.ts";
@@ -40,59 +40,62 @@ export function addWatch(program: Command): void {
 /** Follows one program after another that has the herd open, until it is interrupted. */
 async function watch<Signal>(options: WatchOptions, interrupted: Promise<Signal>): Promise<Signal> {
   const view = isLive(options) ? new Live(options) : new Plain(options);
-  for (;;) {
-    const reached = await tryReach(options.directory, view);
-    const isRunning = reached?.isRunning === true;
-    try {
-      const ended = reached && isRunning ? view.follow(reached) : view.rest(reached);
-      const reason = await Promise.race([ended, interrupted]);
+  const over = new AbortController();
+  try {
+    for (;;) {
+      // Taken first: what happens from here on is a reason to look again.
+      const before = await tracesOf(options.directory);
+      const reason = await Promise.race([look(options, view, before, over.signal), interrupted]);
       if (reason !== undefined) return reason;
-    } finally {
-      view.stop();
-      await reached?.herd.close();
     }
-    const reason = await Promise.race([isRunning ? undefined : changed(options.directory), interrupted]);
-    if (reason !== undefined) return reason;
+  } finally {
+    over.abort();
+    view.stop();
   }
 }
 
-/**
- * Resolves when somebody has opened or closed the store. Until then it is left alone: whoever looks into it has it for
- * that time, and nobody else.
- */
-async function changed(directory: string): Promise<undefined> {
-  const before = await tracesOf(directory);
-  do await pause(LOOK_EVERY_MS);
-  while ((await tracesOf(directory)) === before);
-  return undefined;
-}
-
-/** What opening and closing a store leaves behind. */
-async function tracesOf(directory: string): Promise<string> {
-  const files = [join(directory, "control"), join(directory, "holder.json"), join(directory, "store")];
-  const found = await Promise.all(files.map((file) => stat(file).catch(() => undefined)));
-  return found.map((traces) => traces?.mtimeMs ?? "none").join(" ");
-}
-
-/** The herd, or undefined while a process has it that lets nobody look. */
-async function tryReach(directory: string, view: View): Promise<Reached | undefined> {
+/** Shows the herd as long as it stays in one hand. What is about to pass is waited for, the rest ends the command. */
+async function look(options: WatchOptions, view: View, before: string, over: AbortSignal): Promise<undefined> {
+  let isRunning = false;
   try {
-    return await reach(directory, { reads: true });
+    const reached = await reach(options.directory, { reads: true });
+    isRunning = reached.isRunning;
+    over.addEventListener("abort", () => void reached.herd.close({ graceMs: 0 }));
+    try {
+      await (isRunning ? view.follow(reached) : view.rest(reached));
+    } finally {
+      view.stop();
+      await reached.herd.close({ graceMs: 0 });
+    }
   } catch (error) {
     if (!(error instanceof HerdError) || !PASSING.has(error.reason)) throw error;
     await view.waits(error.message);
-    return undefined;
   }
+  if (!isRunning) await changed(options.directory, before, over);
+  return undefined;
 }
 
-/** What may be over at the next look. */
-const PASSING = new Set(["store_locked", "connection_lost", "herd_closed"]);
+/**
+ * Resolves when somebody else has opened or closed the store. Until then it is left alone: whoever looks into it has it
+ * for that time, and nobody else.
+ */
+async function changed(directory: string, before: string, over: AbortSignal): Promise<void> {
+  do await pause(LOOK_EVERY_MS, undefined, { signal: over }).catch(() => undefined);
+  while (!over.aborted && (await tracesOf(directory)) === before);
+}
+
+/** What a program leaves behind that opens or closes a herd. Whoever only looks into it leaves nothing. */
+async function tracesOf(directory: string): Promise<string> {
+  const files = [join(directory, "control"), join(directory, "holder.json")];
+  const found = await Promise.all(files.map((file) => stat(file).catch(() => undefined)));
+  return found.map((traces) => traces?.mtimeMs ?? "none").join(" ");
+}
 
 interface View {
   /** Shows what happens, until the program that has the herd open ends. */
   follow(reached: Reached): Promise<undefined>;
   /** Shows what is stored while no program has the herd open. */
-  rest(reached: Reached | undefined): Promise<undefined>;
+  rest(reached: Reached): Promise<undefined>;
   /** Says once why nothing can be shown. */
   waits(why: string): Promise<void>;
   stop(): void;
@@ -125,8 +128,7 @@ class Live implements View {
     return undefined;
   }
 
-  async rest(reached: Reached | undefined): Promise<undefined> {
-    if (reached === undefined) return undefined;
+  async rest(reached: Reached): Promise<undefined> {
     const { columns, rows } = this.#screen.size;
     const shown = herdLines(await listAll(reached.herd, this.#options.owner), { columns, notes: new Map() });
     this.#screen.draw([...firstLines(shown, rows - 3), ...(shown.length > 0 ? [""] : []), NOBODY]);
@@ -161,18 +163,21 @@ class Plain implements View {
     return undefined;
   }
 
-  async rest(reached: Reached | undefined): Promise<undefined> {
-    if (reached === undefined) return undefined;
+  async rest(reached: Reached): Promise<undefined> {
     const shown = herdLines(await listAll(reached.herd, this.#options.owner), {
       columns: Number.POSITIVE_INFINITY,
       notes: new Map(),
     });
-    await this.#say([...shown, NOBODY].join("\n"), { event: "not_running" });
+    await this.#say([...shown, NOBODY].join("\n"), {
+      at: new Date().toISOString(),
+      event: "not_running",
+      owners: await listInJson(reached.herd, this.#options.owner),
+    });
     return undefined;
   }
 
   async waits(why: string): Promise<void> {
-    await this.#say(why, { event: "waits", why });
+    await this.#say(why, { at: new Date().toISOString(), event: "waits", why });
   }
 
   stop(): void {
