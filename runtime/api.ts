@@ -1,8 +1,10 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Json } from "../machines/vocabulary.ts";
 import type { ReplyReceipt } from "./asks/question.ts";
+import type { ParkedEntry } from "./asks/parked.ts";
 import type { Assignment } from "./deliveries/assignment.ts";
 import type { Receiver } from "./deliveries/desk.ts";
+import type { Result } from "./deliveries/result.ts";
 import type { HerdEventName, HerdEvents } from "./events.ts";
 import type { OwnerRef } from "./kernel/records.ts";
 import type { Subject } from "./owners.ts";
@@ -38,6 +40,8 @@ export interface Owner<Agent extends string> {
   close(request: { label: string }): Promise<CloseReceipt>;
   /** The workers of this owner's workspace as a tree in rows, and the agents it may assign. Changes nothing. */
   list(): Promise<Listing>;
+  /** What waits for this owner, oldest first: its workers' questions, and outcomes that it has not acknowledged. */
+  parked(): Promise<ParkedEntry[]>;
   /** Gives the place of the receiver back; what is open stays open. */
   detach(): void;
 }
@@ -91,6 +95,21 @@ export interface Herd<Agent extends string = string> extends AsyncDisposable {
   owner(id: string | Subject, options?: OwnerOptions): Owner<Agent>;
   /** Every owner that has workers or results in the store, by id. Reads the whole store and changes nothing. */
   owners(): Promise<OwnerRow[]>;
+  /**
+   * What waits on a subject, oldest first, each once. **Any** shared key of the same scope gives sight and power over an
+   * entry: put into `keys` only what each holder may act on, and the rest into `scope` or `metadata`. An owner id `"x"`
+   * is the subject `{ scope: "owner", keys: { id: "x" } }`.
+   * @throws HerdError `bad_owner`.
+   */
+  parked(subject: Subject): Promise<ParkedEntry[]>;
+  /**
+   * Takes an outcome that waits on a subject, which acknowledges it; the oldest unless `id` names one. A failed one is
+   * a result with status `failed`, nothing is thrown for it; undefined when none waits.
+   *
+   * What can happen twice: nothing; of two who take at once, one gets it. A taken result stays readable by its handle.
+   * @throws HerdError `entry_gone`, `visit_request` for an id that has no outcome, `being_delivered`.
+   */
+  take(subject: Subject, id?: string): Promise<Result | undefined>;
   /**
    * The handle of an assignment by its request id, in any process that has the store.
    * @throws HerdError `target_not_found`.

@@ -1,11 +1,14 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerOptions, OwnerRow } from "./api.ts";
+import { parkedOn, type ParkedEntry } from "./asks/parked.ts";
+import { take } from "./asks/take.ts";
 import type { BackendFactory } from "./backend.ts";
 import { backup } from "./upkeep/backup.ts";
 import type { Control } from "./control/index.ts";
 import type { Assignment } from "./deliveries/assignment.ts";
 import type { Attachment } from "./deliveries/deliveries.ts";
 import type { Receiver } from "./deliveries/desk.ts";
+import type { Result } from "./deliveries/result.ts";
 import type { Clock } from "./clock.ts";
 import { HerdError, invalidRequest } from "./errors.ts";
 import { HerdEngine } from "./herd-engine.ts";
@@ -14,7 +17,7 @@ import { ownersOf } from "./inventory.ts";
 import { controllerOf, LocalOwner } from "./local-owner.ts";
 import { noStore, storeLocked, unavailable } from "./opening.ts";
 import { resolveOptions, type HerdOptions } from "./options.ts";
-import type { Subject } from "./owners.ts";
+import { ownerRef, type Subject } from "./owners.ts";
 import { levelStore } from "./store/level.ts";
 import { StoreLockedError } from "./store/store.ts";
 import type { Controller } from "./subagent/acceptance.ts";
@@ -118,6 +121,16 @@ export class HerdInstance implements Herd {
   async backup(directory: string): Promise<BackupReceipt> {
     this.assertReadable("backup");
     return backup(this.engine.kernel, directory);
+  }
+
+  async parked(subject: Subject): Promise<ParkedEntry[]> {
+    this.assertReadable("parked");
+    return (await parkedOn(this.engine, ownerRef(subject))).map(({ entry }) => entry);
+  }
+
+  async take(subject: Subject, id?: string): Promise<Result | undefined> {
+    this.assertOpen("take");
+    return take(this.engine, ownerRef(subject), id);
   }
 
   async owners(): Promise<OwnerRow[]> {

@@ -1,4 +1,5 @@
 import type { Owner, OwnerOptions } from "./api.ts";
+import { parkedOn, type ParkedEntry } from "./asks/parked.ts";
 import { reply, replyFields } from "./asks/reply.ts";
 import type { ReplyReceipt } from "./asks/question.ts";
 import type { Assignment } from "./deliveries/assignment.ts";
@@ -89,6 +90,11 @@ export class LocalOwner implements Owner<string> {
   async list(): Promise<Listing> {
     this.#gate.assertReadable("list");
     return list(this.#engine, this.#by);
+  }
+
+  async parked(): Promise<ParkedEntry[]> {
+    this.#gate.assertReadable("parked");
+    return (await parkedOn(this.#engine, this.#by.owner)).map(({ entry }) => entry);
   }
 
   detach(): void {

@@ -132,6 +132,20 @@ describe("a herd of another process", () => {
     await herd.tick(new Date(Date.now() + 1_000));
   });
 
+  test("lists what is parked on a subject, and takes it once", async () => {
+    const { herd: server, directory } = await open();
+    const herd = await connected(directory);
+    const subject = { scope: "shop", keys: { order: "7" } };
+    const run = await herd.owner(subject).assign({ agent: "echo", task: "A" });
+    await until(async () => (await herd.parked(subject)).length > 0);
+    expect(await herd.parked(subject)).toEqual(await server.owner(subject).parked());
+    expect(await herd.owner(subject).parked()).toMatchObject([{ id: run.requestId, status: "finished", result: "A" }]);
+    expect(await refusal(herd.take(subject, "nothing"))).toMatchObject({ reason: "entry_gone" });
+    expect(await herd.take(subject, run.requestId)).toMatchObject({ text: "A" });
+    expect(await herd.take(subject)).toBeUndefined();
+    expect(await refusal(herd.parked({ scope: "shop", keys: {} }))).toMatchObject({ reason: "bad_owner" });
+  });
+
   test("looks files up where the client is", async () => {
     const { directory } = await open();
     const herd = await connected(directory);

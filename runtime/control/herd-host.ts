@@ -1,9 +1,11 @@
 import { resolve } from "node:path";
 import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerRow } from "../api.ts";
+import type { ParkedEntry } from "../asks/parked.ts";
 import type { Question, ReplyReceipt } from "../asks/question.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { Attachment } from "../deliveries/deliveries.ts";
 import type { Receiver } from "../deliveries/desk.ts";
+import type { Result } from "../deliveries/result.ts";
 import { HerdError } from "../errors.ts";
 import type { HerdEventName, HerdEvents } from "../events.ts";
 import type { HerdEngine } from "../herd-engine.ts";
@@ -76,6 +78,14 @@ export class HerdHost implements ControlHost {
       nextAction: "list your workers and their open questions",
       operation: "reply",
     });
+  }
+
+  parked(subject: Subject): Promise<ParkedEntry[]> {
+    return this.#herd.parked(subject);
+  }
+
+  take(subject: Subject, id?: string): Promise<Result | undefined> {
+    return this.#herd.take(subject, id);
   }
 
   owners(): Promise<OwnerRow[]> {

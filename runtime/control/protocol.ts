@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { BackupReceipt, HerdStatus, OwnerRow } from "../api.ts";
+import type { ParkedEntry } from "../asks/parked.ts";
 import type { ReplyReceipt } from "../asks/question.ts";
 import type { HerdEventName } from "../events.ts";
 import type { CloseReceipt, Listing, SteerReceipt } from "../subagent/shapes.ts";
@@ -20,6 +21,7 @@ export const MAX_UNREAD_BYTES = 2 * MAX_MESSAGE_BYTES;
 export const HERD_ERROR = 1;
 
 const text = z.string().min(1);
+const Subject = z.strictObject({ scope: text, keys: z.record(z.string(), z.string()) });
 const Owner = z.strictObject({
   id: text,
   scope: text.optional(),
@@ -39,6 +41,7 @@ export const Says = {
   "owner/reply": z.strictObject({ ...by, request }),
   "owner/close": z.strictObject({ ...by, request }),
   "owner/list": z.strictObject(by),
+  "owner/parked": z.strictObject(by),
   /** Makes this client the owner's receiver; it is called with `receiver/question` and `receiver/result`. */
   "owner/attach": z.strictObject({
     ...by,
@@ -50,6 +53,8 @@ export const Says = {
   "owner/detach": z.strictObject({ receiver: z.int() }),
   "question/reply": z.strictObject({ askId: text, cwd: text, answer: z.json(), options: z.looseObject({}) }),
   "herd/owners": z.strictObject({}),
+  "herd/parked": z.strictObject({ subject: Subject }),
+  "herd/take": z.strictObject({ subject: Subject, id: text.optional() }),
   "herd/assignment": z.strictObject({ requestId }),
   "herd/tick": z.strictObject({ now: z.iso.datetime().optional() }),
   "herd/backup": z.strictObject({ directory: text }),
@@ -76,10 +81,14 @@ export interface Hears {
   "owner/reply": ReplyReceipt;
   "owner/close": CloseReceipt;
   "owner/list": Listing;
+  "owner/parked": ParkedEntry[];
   "owner/attach": null;
   "owner/detach": null;
   "question/reply": ReplyReceipt;
   "herd/owners": OwnerRow[];
+  "herd/parked": ParkedEntry[];
+  /** Null when nothing waits. */
+  "herd/take": unknown;
   "herd/assignment": HandleWire;
   "herd/tick": null;
   "herd/backup": BackupReceipt;

@@ -1,5 +1,6 @@
 import type { Owner, OwnerOptions } from "../api.ts";
 import { HerdError, internalFailure } from "../errors.ts";
+import type { ParkedEntry } from "../asks/parked.ts";
 import type { ReplyReceipt } from "../asks/question.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { AssignRequest, CloseReceipt, Listing, SteerReceipt } from "../subagent/shapes.ts";
@@ -63,6 +64,10 @@ export class RemoteOwner implements Owner<string> {
 
   list(): Promise<Listing> {
     return this.#call("owner/list", this.#by);
+  }
+
+  parked(): Promise<ParkedEntry[]> {
+    return this.#call("owner/parked", this.#by);
   }
 
   detach(): void {

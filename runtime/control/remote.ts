@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerOptions, OwnerRow } from "../api.ts";
+import type { ParkedEntry } from "../asks/parked.ts";
 import type { Question } from "../asks/question.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { Result } from "../deliveries/result.ts";
@@ -56,6 +57,17 @@ export class RemoteHerd implements Herd, Link {
     const { workspace, cwd = this.cwd } = options;
     const by: By = { owner: ownerRef(id), cwd: resolve(this.cwd, cwd), ...(workspace !== undefined && { workspace }) };
     return new RemoteOwner(this, by, options);
+  }
+
+  async parked(subject: Subject): Promise<ParkedEntry[]> {
+    ownerRef(subject);
+    return this.connection.call("herd/parked", { subject });
+  }
+
+  async take(subject: Subject, id?: string): Promise<Result | undefined> {
+    ownerRef(subject);
+    const taken = await this.connection.call("herd/take", { subject, ...(id !== undefined && { id }) });
+    return (taken as Result | null) ?? undefined;
   }
 
   owners(): Promise<OwnerRow[]> {

@@ -122,10 +122,13 @@ export class Session {
     "owner/reply": ({ request, ...by }) => this.#host.ownerFrom(by).reply(request as never),
     "owner/close": ({ request, ...by }) => this.#host.ownerFrom(by).close(request as never),
     "owner/list": (by) => this.#host.ownerFrom(by).list(),
+    "owner/parked": (by) => this.#host.ownerFrom(by).parked(),
     "owner/attach": async (says) => this.#attach(says),
     "owner/detach": async ({ receiver }) => this.#detach(receiver),
     "question/reply": ({ askId, cwd, answer, options }) => this.#host.replyTo(askId, cwd, answer, options),
     "herd/owners": () => this.#host.owners(),
+    "herd/parked": ({ subject }) => this.#host.parked(subject),
+    "herd/take": ({ subject, id }) => this.#host.take(subject, id),
     "herd/assignment": async ({ requestId }) => wireOf(await this.#host.look(requestId)),
     "herd/tick": async ({ now }) => {
       await this.#host.tick(now === undefined ? undefined : new Date(now));

@@ -107,6 +107,11 @@ export class Deliveries {
     return older || kernel.read(keys.delivery(owner, deliveryId)) === undefined;
   }
 
+  /** Whether a receiver's handler has this delivery now: nobody else may take it meanwhile. */
+  isLeased({ owner, deliveryId }: Pick<DeliveryRecord, "owner" | "deliveryId">): boolean {
+    return this.#desks.get(owner)?.isRunning(deliveryId) === true;
+  }
+
   /** The last delivery failure of a run, for the list. */
   errorOf(owner: string, runId: string): string | undefined {
     const error = this.#desks.get(owner)?.errorOf(runId);

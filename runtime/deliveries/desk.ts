@@ -56,6 +56,11 @@ export class Desk {
     this.#options = options;
   }
 
+  /** Whether a handler has this delivery now. */
+  isRunning(deliveryId: string): boolean {
+    return this.#open.get(deliveryId)?.running === true;
+  }
+
   /** Handlers under way, and looking for what is open. */
   get running(): number {
     return this.#running + (this.#loading ? 1 : 0);

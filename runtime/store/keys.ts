@@ -22,6 +22,7 @@ import { createHash } from "node:crypto";
  * | caller id | `i!owner!id` | what an owner asked for under an id of its own |
  * | deadline | `e!requestId` | an assignment's clock |
  * | due | `t!time!kind!id` | what happens at a time |
+ * | subject | `b!scope!key!tree` | a tree whose owner is a subject with this key in this scope |
  */
 export const keys = {
   meta: (name: string) => `m!${name}`,
@@ -40,6 +41,8 @@ export const keys = {
   label: (workspace: string, label: string) => `l!${hashed(workspace)}!${label}`,
   callerId: (owner: string, id: string) => `i!${owner}!${hashed(id)}`,
   deadline: (requestId: string) => `e!${requestId}`,
+  subject: (scope: string, name: string, value: string, tree: string) =>
+    `b!${hashed(scope)}!${hashed(JSON.stringify([name, value]))}!${tree}`,
   due: (at: number, kind: string, id: string) => `t!${timeKey(at)}!${kind}!${id}`,
 };
 

@@ -134,6 +134,7 @@ function begin(engine: Engine, step: Step, by: Controller, plan: Plan): Begun {
       deadline: deadlineMs !== undefined,
     },
   };
+  if (by.parent === undefined) indexSubject(step, by);
   step.put(keys.label(workspace, label), { tree: by.treeId, path, runId } satisfies LabelRecord);
   const parent = by.parent?.runId;
   if (parent === undefined) step.sendTo("", { type: "worker.launch", input });
@@ -149,6 +150,15 @@ function begin(engine: Engine, step: Step, by: Controller, plan: Plan): Begun {
   if (deadlineMs !== undefined) startDeadline(step, requestId, runId, step.now + deadlineMs);
   by.parent?.call?.journal(step, record);
   return record;
+}
+
+/** Everybody on the same scope who shares a key finds what is parked here. */
+function indexSubject(step: Step, { treeId, owner: { scope, keys: subject = {} } }: Controller): void {
+  if (scope === undefined) return;
+  for (const [name, value] of Object.entries(subject)) {
+    const key = keys.subject(scope, name, value, treeId);
+    if (step.read(key) === undefined) step.put(key, {});
+  }
 }
 
 /** The same call was made before: under the caller's id, or by the same place of a parent's function. */

@@ -140,6 +140,7 @@ export async function createTestHerd(options: TestHerdOptions): Promise<TestHerd
     reply: (request) => owner.reply(request),
     close: (request) => owner.close(request),
     list: () => owner.list(),
+    parked: () => owner.parked(),
     detach: () => owner.detach(),
   };
 
