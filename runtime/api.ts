@@ -93,6 +93,12 @@ export interface Herd<Agent extends string = string> extends AsyncDisposable {
    * @throws HerdError `bad_owner`, `receiver_exists`.
    */
   owner(id: string | Subject, options?: OwnerOptions): Owner<Agent>;
+  /**
+   * Receives for every owner of a scope that has no receiver of its own: what is open there, then what comes.
+   * @returns how to stop.
+   * @throws HerdError `receiver_exists`, `bad_owner`.
+   */
+  receive(filter: { scope: string }, receiver: Receiver): () => void;
   /** Every owner that has workers or results in the store, by id. Reads the whole store and changes nothing. */
   owners(): Promise<OwnerRow[]>;
   /**

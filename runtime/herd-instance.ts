@@ -17,7 +17,7 @@ import { ownersOf } from "./inventory.ts";
 import { controllerOf, LocalOwner } from "./local-owner.ts";
 import { noStore, storeLocked, unavailable } from "./opening.ts";
 import { resolveOptions, type HerdOptions } from "./options.ts";
-import { ownerRef, type Subject } from "./owners.ts";
+import { checkedScope, ownerRef, type Subject } from "./owners.ts";
 import { levelStore } from "./store/level.ts";
 import { StoreLockedError } from "./store/store.ts";
 import type { Controller } from "./subagent/acceptance.ts";
@@ -121,6 +121,11 @@ export class HerdInstance implements Herd {
   async backup(directory: string): Promise<BackupReceipt> {
     this.assertReadable("backup");
     return backup(this.engine.kernel, directory);
+  }
+
+  receive(filter: { scope: string }, receiver: Receiver): () => void {
+    this.assertOpen("receive");
+    return this.engine.deliveries.receive(checkedScope(filter?.scope), receiver);
   }
 
   async parked(subject: Subject): Promise<ParkedEntry[]> {

@@ -24,6 +24,12 @@ export function ownerRef(owner: string | Subject): OwnerRef {
   return { id: `${encodeURIComponent(scope)}?${query}`, scope, keys: { ...keys } };
 }
 
+/** A scope as `receive` takes it. @throws HerdError `bad_owner`. */
+export function checkedScope(scope: unknown): string {
+  if (typeof scope !== "string" || scope.trim() === "") throw badOwner("scope", "a scope is a non-blank string");
+  return scope;
+}
+
 /** The key of an owner's tree. An owner id never meets a subject that spells the same. */
 export function treeIdOf(owner: OwnerRef): string {
   return hashed(`${owner.scope === undefined ? "id" : "subject"}:${owner.id}`);

@@ -80,6 +80,10 @@ export class HerdHost implements ControlHost {
     });
   }
 
+  receive(filter: { scope: string }, receiver: Receiver): () => void {
+    return this.#herd.receive(filter, receiver);
+  }
+
   parked(subject: Subject): Promise<ParkedEntry[]> {
     return this.#herd.parked(subject);
   }

@@ -7,7 +7,10 @@ import type { HerdError } from "../errors.ts";
 import type { By } from "./protocol.ts";
 
 /** What the control socket needs of the herd that it speaks for. */
-export interface ControlHost extends Pick<Herd, "status" | "on" | "tick" | "owners" | "parked" | "take" | "backup"> {
+export interface ControlHost extends Pick<
+  Herd,
+  "status" | "on" | "tick" | "owners" | "receive" | "parked" | "take" | "backup"
+> {
   /** The herd's folder, absolute. */
   readonly directory: string;
   /** Resolves once the herd takes commands; what comes earlier waits. */

@@ -50,6 +50,13 @@ export const Says = {
     hearsResults: z.boolean(),
     replace: z.boolean(),
   }),
+  /** The same for every owner of a scope that has no receiver of its own. */
+  "herd/receive": z.strictObject({
+    scope: text,
+    receiver: z.int(),
+    hearsQuestions: z.boolean(),
+    hearsResults: z.boolean(),
+  }),
   "owner/detach": z.strictObject({ receiver: z.int() }),
   "question/reply": z.strictObject({ askId: text, cwd: text, answer: z.json(), options: z.looseObject({}) }),
   "herd/owners": z.strictObject({}),
@@ -83,6 +90,7 @@ export interface Hears {
   "owner/list": Listing;
   "owner/parked": ParkedEntry[];
   "owner/attach": null;
+  "herd/receive": null;
   "owner/detach": null;
   "question/reply": ReplyReceipt;
   "herd/owners": OwnerRow[];

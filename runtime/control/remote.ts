@@ -4,11 +4,12 @@ import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerOptions, OwnerRow } f
 import type { ParkedEntry } from "../asks/parked.ts";
 import type { Question } from "../asks/question.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
+import type { Receiver } from "../deliveries/desk.ts";
 import type { Result } from "../deliveries/result.ts";
 import { HerdError, messageOf } from "../errors.ts";
 import { detached } from "./errors.ts";
 import { Events, type HerdEventName, type HerdEvents } from "../events.ts";
-import { ownerRef, type Subject } from "../owners.ts";
+import { checkedScope, ownerRef, type Subject } from "../owners.ts";
 import type { Connection } from "./connection.ts";
 import type { Link, RemoteReceiver } from "./link.ts";
 import type { By, Notices } from "./protocol.ts";
@@ -57,6 +58,19 @@ export class RemoteHerd implements Herd, Link {
     const { workspace, cwd = this.cwd } = options;
     const by: By = { owner: ownerRef(id), cwd: resolve(this.cwd, cwd), ...(workspace !== undefined && { workspace }) };
     return new RemoteOwner(this, by, options);
+  }
+
+  receive(filter: { scope: string }, { onQuestion, onResult }: Receiver): () => void {
+    const scope = checkedScope(filter?.scope);
+    const hears = { ...(onQuestion && { onQuestion }), ...(onResult && { onResult }) };
+    const receiver = this.attach({ cwd: this.cwd, ...hears });
+    const hearing = { hearsQuestions: onQuestion !== undefined, hearsResults: onResult !== undefined };
+    this.inBackground(this.connection.call("herd/receive", { scope, receiver, ...hearing }));
+    return () => {
+      if (!this.#receivers.has(receiver)) return;
+      this.detach(receiver);
+      if (this.connection.isOpen) this.inBackground(this.connection.call("owner/detach", { receiver }));
+    };
   }
 
   async parked(subject: Subject): Promise<ParkedEntry[]> {

@@ -124,6 +124,7 @@ export class Session {
     "owner/list": (by) => this.#host.ownerFrom(by).list(),
     "owner/parked": (by) => this.#host.ownerFrom(by).parked(),
     "owner/attach": async (says) => this.#attach(says),
+    "herd/receive": async (says) => this.#receive(says),
     "owner/detach": async ({ receiver }) => this.#detach(receiver),
     "question/reply": ({ askId, cwd, answer, options }) => this.#host.replyTo(askId, cwd, answer, options),
     "herd/owners": () => this.#host.owners(),
@@ -160,16 +161,31 @@ export class Session {
     // One that is replaced may hang: what it has goes to the one that replaced it.
     const { promise: replaced, reject } = Promise.withResolvers<never>();
     replaced.catch(() => undefined);
+    const handlers = this.#handlers(receiver, { hearsQuestions, hearsResults }, replaced);
+    const how = { replace, replaced: () => reject(detached()) };
+    this.#receivers.set(receiver, this.#host.attachFrom(by, handlers, how));
+    return null;
+  }
+
+  #receive({ receiver, scope, ...hears }: Said<"herd/receive">): null {
+    this.#receivers.set(receiver, this.#host.receive({ scope }, this.#handlers(receiver, hears)));
+    return null;
+  }
+
+  /** A receiver whose handlers are at the client. @param over rejects when it is not to be waited for any more. */
+  #handlers(
+    receiver: number,
+    { hearsQuestions, hearsResults }: { hearsQuestions: boolean; hearsResults: boolean },
+    over?: Promise<never>,
+  ): Receiver {
     const call = async (method: string, params: object) => {
       checkSize(method, params);
-      await Promise.race([this.#connection.sendRequest(method, params), replaced]);
+      await Promise.race([this.#connection.sendRequest(method, params), ...(over ? [over] : [])]);
     };
-    const handlers: Receiver = {
+    return {
       ...(hearsQuestions && { onQuestion: (question) => call("receiver/question", { receiver, question }) }),
       ...(hearsResults && { onResult: (result) => call("receiver/result", { receiver, result }) }),
     };
-    this.#receivers.set(receiver, this.#host.attachFrom(by, handlers, { replace, replaced: () => reject(detached()) }));
-    return null;
   }
 
   #detach(receiver: number): null {

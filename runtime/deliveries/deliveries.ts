@@ -48,6 +48,8 @@ export interface DeliveriesOptions {
 export class Deliveries {
   readonly #options: DeliveriesOptions;
   readonly #desks = new Map<string, Desk>();
+  /** Receivers of whole scopes. */
+  readonly #scopes = new Map<string, Receiver>();
   readonly #waiters = new Map<string, Set<Waiter>>();
   /** Questions whose handler was called in this process. */
   readonly #handed = new Set<string>();
@@ -74,28 +76,51 @@ export class Deliveries {
   attach(owner: OwnerRef, receiver: Receiver, { replace = false, replaced }: Attachment = {}): () => void {
     const treeId = treeIdOf(owner);
     const desk = this.#desk(treeId);
-    if (desk.receiver && !replace) throw receiverExists(`owner "${owner.id}"`, "{ replace: true }");
+    if (desk.own && !replace) throw receiverExists(`owner "${owner.id}"`, "{ replace: true }");
     const before = desk.replaced;
     desk.clear();
     before?.();
-    desk.receiver = receiver;
+    desk.own = receiver;
     desk.replaced = replaced;
+    if (owner.scope !== undefined) desk.scoped = this.#scopes.get(owner.scope);
     desk.load();
     return () => {
-      if (desk.receiver === receiver) desk.clear();
+      if (desk.own !== receiver) return;
+      desk.clear();
+      // Whoever receives for the scope goes on.
+      desk.load();
+    };
+  }
+
+  /**
+   * Makes a receiver that of a whole scope: of every owner there that has none of its own. It is handed what is open.
+   * @throws HerdError `receiver_exists`.
+   */
+  receive(scope: string, receiver: Receiver): () => void {
+    if (this.#scopes.has(scope)) throw receiverExists(`scope "${scope}"`, "the function that receive gave");
+    this.#scopes.set(scope, receiver);
+    this.#options.kernel.inBackground(this.#hear(scope, receiver));
+    return () => {
+      if (this.#scopes.get(scope) !== receiver) return;
+      this.#scopes.delete(scope);
+      for (const desk of this.#desks.values()) {
+        if (desk.scoped !== receiver) continue;
+        desk.scoped = undefined;
+        if (desk.own === undefined) desk.clear();
+      }
     };
   }
 
   /** Whether results of this owner are acknowledged by a handler rather than by a handle. */
-  hasResultReceiver({ tree, parentRunId }: RequestRecord): boolean {
+  hasResultReceiver(request: RequestRecord): boolean {
     // While the herd closes nobody acknowledges: what was not handed over in time is handed over again.
     if (this.#closing) return true;
-    return parentRunId === undefined && this.#desks.get(tree)?.receiver?.onResult !== undefined;
+    return request.parentRunId === undefined && this.receivesResults(request);
   }
 
   /** Whether this owner has a receiver of results, also while the herd closes. */
-  receivesResults({ tree }: RequestRecord): boolean {
-    return this.#desks.get(tree)?.receiver?.onResult !== undefined;
+  receivesResults({ owner }: Pick<RequestRecord, "owner">): boolean {
+    return this.#receiverOf(owner)?.onResult !== undefined;
   }
 
   /** Whether this owner may know of a delivery: it was handed to its receiver, or there is none to hand it to. */
@@ -122,7 +147,7 @@ export class Deliveries {
   asked(request: RequestRecord, ask: AskRecord, delivery: DeliveryRecord): void {
     const { events } = this.#options;
     const waiters = this.#waiters.get(request.requestId);
-    this.#desks.get(delivery.owner)?.add(delivery);
+    this.#deskFor(request, delivery)?.add(delivery);
     if (!waiters && !events.has("question")) return;
     const question = this.#options.question(ask, request, 1);
     events.emit("question", question);
@@ -132,7 +157,7 @@ export class Deliveries {
 
   /** An assignment ended, and that is on disk. */
   ended(request: RequestRecord, outcome: OutcomeRecord, delivery: DeliveryRecord | undefined): void {
-    if (delivery) this.#desks.get(delivery.owner)?.add(delivery);
+    if (delivery) this.#deskFor(request, delivery)?.add(delivery);
     if (this.#options.events.has("result"))
       this.#options.events.emit("result", this.#options.result(request, outcome, 1));
     this.tell(request.requestId, { type: "changed" });
@@ -185,7 +210,40 @@ export class Deliveries {
   /** Stops handing out. Handlers under way finish on their own. */
   close(): void {
     this.#closing = true;
-    for (const desk of this.#desks.values()) desk.clear();
+    this.#scopes.clear();
+    for (const desk of this.#desks.values()) {
+      desk.scoped = undefined;
+      desk.clear();
+    }
+  }
+
+  #receiverOf(owner: OwnerRef): Receiver | undefined {
+    const own = this.#desks.get(treeIdOf(owner))?.own;
+    return own ?? (owner.scope === undefined ? undefined : this.#scopes.get(owner.scope));
+  }
+
+  /** The desk that a delivery goes over, if anybody receives there. */
+  #deskFor({ owner, tree }: RequestRecord, delivery: DeliveryRecord): Desk | undefined {
+    const scoped = owner.scope === undefined || delivery.owner !== tree ? undefined : this.#scopes.get(owner.scope);
+    if (scoped === undefined) return this.#desks.get(delivery.owner);
+    const desk = this.#desk(tree);
+    desk.scoped = scoped;
+    return desk;
+  }
+
+  /** Finds the owners of a scope for whom something is open. */
+  async #hear(scope: string, receiver: Receiver): Promise<void> {
+    const { kernel } = this.#options;
+    const rows = await kernel.range(prefixed(keys.scope(scope)));
+    const trees = new Set(rows.map(([key]) => key.slice(key.lastIndexOf("!") + 1)));
+    for (const tree of trees) {
+      const open = await kernel.range({ ...prefixed(keys.delivery(tree, "")), limit: 1 });
+      if (this.#scopes.get(scope) !== receiver) return;
+      if (open.length === 0) continue;
+      const desk = this.#desk(tree);
+      desk.scoped = receiver;
+      desk.load();
+    }
   }
 
   #desk(treeId: string): Desk {
@@ -261,7 +319,7 @@ export class Deliveries {
   }
 
   #warnUnheard(question: Question, waiters: ReadonlySet<Waiter>): void {
-    if (this.#desks.get(treeIdOf(question.owner))?.receiver?.onQuestion !== undefined) return;
+    if (this.#receiverOf(question.owner)?.onQuestion !== undefined) return;
     if ([...waiters].some((waiter) => waiter.hears) || this.#unheard.has(question.askId)) return;
     this.#unheard.add(question.askId);
     const message =

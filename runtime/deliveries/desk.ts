@@ -41,9 +41,12 @@ export interface DeskOptions {
 
 /** Where one owner's deliveries wait for its receiver: started in commit order, at most 16 handlers at once. */
 export class Desk {
-  receiver: Receiver | undefined;
-  /** Tells that receiver that another one has taken over. */
+  /** The owner's own receiver. */
+  own: Receiver | undefined;
+  /** Tells that one that another has taken over. */
   replaced: (() => void) | undefined;
+  /** Who receives for the owner's scope while it has none of its own. */
+  scoped: Receiver | undefined;
   readonly #options: DeskOptions;
   readonly #open = new Map<string, Open>();
   /** Attempts so far of what is not acknowledged, kept when another receiver takes over. */
@@ -54,6 +57,10 @@ export class Desk {
 
   constructor(options: DeskOptions) {
     this.#options = options;
+  }
+
+  get receiver(): Receiver | undefined {
+    return this.own ?? this.scoped;
   }
 
   /** Whether a handler has this delivery now. */
@@ -108,10 +115,10 @@ export class Desk {
       });
   }
 
-  /** Forgets everything but handlers under way; the rows stay. */
+  /** Forgets everything but handlers under way, and the owner's own receiver; the rows stay. */
   clear(): void {
     this.#loaded = false;
-    this.receiver = undefined;
+    this.own = undefined;
     this.replaced = undefined;
     for (const [id, open] of this.#open) if (!open.running) this.#open.delete(id);
   }

@@ -41,6 +41,7 @@ export const keys = {
   label: (workspace: string, label: string) => `l!${hashed(workspace)}!${label}`,
   callerId: (owner: string, id: string) => `i!${owner}!${hashed(id)}`,
   deadline: (requestId: string) => `e!${requestId}`,
+  scope: (scope: string) => `b!${hashed(scope)}!`,
   subject: (scope: string, name: string, value: string, tree: string) =>
     `b!${hashed(scope)}!${hashed(JSON.stringify([name, value]))}!${tree}`,
   due: (at: number, kind: string, id: string) => `t!${timeKey(at)}!${kind}!${id}`,
