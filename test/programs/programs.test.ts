@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type AgentDefinition, createHerd, type Herd, HerdError } from "pi-herd";
+import { type AgentDefinition, createHerd, type Herd, HerdError, type Worker } from "pi-herd";
 import { createTestHerd } from "pi-herd/testing";
 
 async function folder(): Promise<string> {
@@ -390,5 +390,56 @@ describe("instances that share one herd", () => {
     expect(await once(child, "close")).toEqual([0, null]);
     expect(text).toBe("Invoice of May\n");
     expect((await host.owner("customer-9").list()).workers).toEqual([]);
+  });
+});
+
+describe("a chat bot whose threads are owners", () => {
+  const waiter = {
+    description: "Takes an order",
+    run: async (wish: string, worker: Worker) =>
+      `One ${wish} with ${await worker.askOwner({ question: `What goes with the ${wish}?` })}.`,
+  };
+
+  /** The bot over a chat that keeps what is posted, once for each key. */
+  async function bot(directory: string, posted: Map<string, string>) {
+    const herd = await createHerd({ directory, agents: { waiter } });
+    onTestFinished(() => herd.close());
+    const post = (thread: string | undefined, text: string, key: string) => void posted.set(`${thread} ${key}`, text);
+    herd.receive(
+      { scope: "chat" },
+      {
+        onQuestion: ({ owner, question, askId }) => post(owner.keys?.["thread"], question, askId),
+        onResult: ({ owner, text, requestId }) => post(owner.keys?.["thread"], text, requestId),
+      },
+    );
+    return {
+      herd,
+      /** Somebody wrote: that answers what is asked in this thread, or orders something. */
+      hear: async (thread: string, text: string) => {
+        const owner = herd.owner({ scope: "chat", keys: { thread } });
+        const asking = (await owner.parked()).find(({ status }) => status === "asking");
+        if (asking) await owner.reply({ askId: asking.id, message: text });
+        else await owner.assign({ agent: "waiter", task: text });
+      },
+    };
+  }
+
+  test("keeps threads apart, answers in the right one after a restart, and posts each thing once", async () => {
+    const directory = await folder();
+    const posted = new Map<string, string>();
+    const said = (thread: string) => [...posted].filter(([key]) => key.startsWith(thread)).map(([, text]) => text);
+    const first = await bot(directory, posted);
+    await first.hear("t1", "tea");
+    await first.hear("t2", "toast");
+    while (posted.size < 2) await turn();
+    await first.herd.close();
+
+    const second = await bot(directory, posted);
+    await second.hear("t2", "jam");
+    while (posted.size < 3) await turn();
+    await second.hear("t1", "milk");
+    while (posted.size < 4) await turn();
+    expect(said("t1")).toEqual(["What goes with the tea?", "One tea with milk."]);
+    expect(said("t2")).toEqual(["What goes with the toast?", "One toast with jam."]);
   });
 });
