@@ -6,9 +6,11 @@ import { addDemo } from "./commands/demo.ts";
 import { addDoctor } from "./commands/doctor.ts";
 import { addList } from "./commands/list.ts";
 import { addOwners } from "./commands/owners.ts";
+import { addParked } from "./commands/parked.ts";
 import { addReply } from "./commands/reply.ts";
 import { addResult } from "./commands/result.ts";
 import { addSteer } from "./commands/steer.ts";
+import { addTake } from "./commands/take.ts";
 import { addVerify } from "./commands/verify.ts";
 import { addWatch } from "./commands/watch.ts";
 import { EXIT, failureInJson, failureOf } from "./errors.ts";
@@ -23,6 +25,8 @@ const COMMANDS = [
   addClose,
   addResult,
   addOwners,
+  addParked,
+  addTake,
   addBackup,
   addVerify,
   addDoctor,

@@ -31,6 +31,11 @@ export function withLabelOptions(command: Command): Command {
   );
 }
 
+/** Adds the option that says on whose subject to look. */
+export function withSubjectOption(command: Command): Command {
+  return command.option("-s, --subject <subject>", "SCOPE?KEY=VALUE&KEY=VALUE, or an owner's id; any unless given");
+}
+
 /** Prints a text for people, or a value for programs; resolves when it is out. */
 export function show(options: CommonOptions, value: unknown, text: () => string): Promise<void> {
   return write(options.json ? JSON.stringify(value, undefined, 2) : text());

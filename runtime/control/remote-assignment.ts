@@ -1,4 +1,4 @@
-import type { Assignment, AssignmentStatus, OwnerEvent } from "../deliveries/assignment.ts";
+import { eventsOf, type Assignment, type AssignmentStatus, type OwnerEvent } from "../deliveries/assignment.ts";
 import type { Result } from "../deliveries/result.ts";
 import type { HandleWire } from "./protocol.ts";
 import type { Link } from "./link.ts";
@@ -50,12 +50,8 @@ export class RemoteAssignment implements Assignment {
     return result;
   }
 
-  async *[Symbol.asyncIterator](): AsyncIterator<OwnerEvent> {
-    for (;;) {
-      const event = await this.next();
-      yield event;
-      if (event.type === "result") return;
-    }
+  [Symbol.asyncIterator](): AsyncIterator<OwnerEvent> {
+    return eventsOf(this);
   }
 
   #returned({ deliveryId }: Result): void {

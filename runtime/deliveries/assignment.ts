@@ -20,6 +20,15 @@ export interface AssignmentStatus {
   metadata?: Json;
 }
 
+/** What a handle gives until its assignment has ended, the result included. */
+export async function* eventsOf(handle: Pick<Assignment, "next">): AsyncGenerator<OwnerEvent, void, undefined> {
+  for (;;) {
+    const event = await handle.next();
+    yield event;
+    if (event.type === "result") return;
+  }
+}
+
 /**
  * The handle of one accepted task: an async iterable of its questions and its result. It holds nothing open;
  * `herd.assignment(requestId)` gives it again in any later process.

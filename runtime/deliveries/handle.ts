@@ -1,6 +1,6 @@
 import type { Question } from "../asks/question.ts";
 import type { RequestRecord } from "../kernel/records.ts";
-import type { Assignment, AssignmentStatus, OwnerEvent } from "./assignment.ts";
+import { eventsOf, type Assignment, type AssignmentStatus, type OwnerEvent } from "./assignment.ts";
 import type { Notice } from "./deliveries.ts";
 import type { Result } from "./result.ts";
 
@@ -75,12 +75,8 @@ export class Handle implements Assignment {
     return result;
   }
 
-  async *[Symbol.asyncIterator](): AsyncIterator<OwnerEvent> {
-    for (;;) {
-      const event = await this.next();
-      yield event;
-      if (event.type === "result") return;
-    }
+  [Symbol.asyncIterator](): AsyncIterator<OwnerEvent> {
+    return eventsOf(this);
   }
 
   #returned({ deliveryId }: Result): void {

@@ -64,6 +64,27 @@ export function testCommands(isRunning: boolean): void {
     expect(json(unknown)).toMatchObject({ ok: false, error: { category: "target_not_found" } });
   });
 
+  test("parked shows what waits on a subject, and take gives an outcome once", async () => {
+    const { stdout, stderr } = await run("parked", "--subject", "me");
+    expect(stderr).toBe("");
+    expect(stdout).toMatch(/^\S+ +asking +first +Go\?$/m);
+    expect(stdout).toMatch(/^\S+ +finished +done +All is well$/m);
+    expect(stdout).not.toContain("Rest?");
+    const all = json(await run("parked", "--json"));
+    expect(all).toHaveLength(4);
+    expect(all).toContainEqual(
+      expect.objectContaining({ status: "asking", label: "first", asked_by: ["asks"], answer_format: "text" }),
+    );
+    const asking = all.find(({ label }: { label: string }) => label === "first").id as string;
+    expect(await run("take", ids.done)).toMatchObject({ code: 0, stdout: "All is well\n", stderr: "" });
+    const again = await run("take", ids.done);
+    expect(again).toMatchObject({ code: 1, stdout: "" });
+    expect(again.stderr).toContain("herd parked shows what is");
+    expect((await run("take", asking)).stderr).toContain("no outcome to take");
+    expect((await run("parked", "--subject", "shop?order")).code).toBe(2);
+    expect(json(await run("parked", "--subject", "shop?order=7", "--json"))).toEqual([]);
+  });
+
   test("reply answers once, and the worker goes on with it", async () => {
     const replied = await run("reply", "first", "north");
     expect(replied).toMatchObject({ code: 0, stderr: "" });
