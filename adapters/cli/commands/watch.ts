@@ -60,10 +60,12 @@ async function look(options: WatchOptions, view: View, before: string, over: Abo
   try {
     const reached = await reach(options.directory, { reads: true });
     isRunning = reached.isRunning;
-    over.addEventListener("abort", () => void reached.herd.close({ graceMs: 0 }));
+    const leave = () => void reached.herd.close({ graceMs: 0 });
+    over.addEventListener("abort", leave);
     try {
       await (isRunning ? view.follow(reached) : view.rest(reached));
     } finally {
+      over.removeEventListener("abort", leave);
       view.stop();
       await reached.herd.close({ graceMs: 0 });
     }
