@@ -28,3 +28,25 @@ export class Interruption {
 export function exitCodeAfter(signal: Signal): number {
   return 128 + constants.signals[signal];
 }
+
+/**
+ * Work that clears up after itself when it is stopped: a signal stops it and sets the exit code.
+ * @returns what it gave, or undefined when it was stopped.
+ */
+export async function stoppable<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
+  const interruption = new Interruption();
+  const stop = new AbortController();
+  const interrupted = interruption.signal.then((signal) => {
+    process.exitCode = exitCodeAfter(signal);
+    stop.abort();
+  });
+  try {
+    return await work(stop.signal);
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+    await interrupted;
+    return undefined;
+  } finally {
+    interruption.stop();
+  }
+}

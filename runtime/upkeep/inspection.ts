@@ -31,9 +31,11 @@ export class Inspection {
   workers = 0;
   readonly problems: Problem[] = [];
   readonly #store: Store;
+  readonly #signal: AbortSignal | undefined;
 
-  constructor(store: Store) {
+  constructor(store: Store, signal?: AbortSignal) {
     this.#store = store;
+    this.#signal = signal;
   }
 
   async run(): Promise<void> {
@@ -166,6 +168,7 @@ export class Inspection {
   async *#pages(): AsyncGenerator<Row> {
     const { lt } = prefixed("");
     for (let gte = ""; ;) {
+      this.#signal?.throwIfAborted();
       const page = await this.#store.range({ gte, lt, limit: PAGE });
       yield* page;
       if (page.length < PAGE) return;

@@ -1,7 +1,7 @@
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { createHerd, levelStore, verifyStore, type AgentDefinition, type Herd, type Operation } from "../index.ts";
 
 const agents = {
@@ -150,6 +150,20 @@ test("a store without the file that LevelDB begins with is damaged, and nothing 
     });
   }
   expect(readdirSync(join(directory, "store"))).toEqual(before);
+});
+
+test("a verification that is stopped removes its copy", async () => {
+  const directory = await stored();
+  const temporary = folder();
+  vi.stubEnv("TMPDIR", temporary);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const reason = new Error("enough");
+  await expect(verifyStore(directory, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+  const stop = new AbortController();
+  const stopped = verifyStore(directory, { signal: stop.signal });
+  stop.abort(reason);
+  await expect(stopped).rejects.toBe(reason);
+  expect(readdirSync(temporary)).toEqual([]);
 });
 
 test("a folder without a store says so", async () => {

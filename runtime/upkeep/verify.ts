@@ -24,29 +24,30 @@ const ATTEMPTS = 3;
  * Verifies everything in the store of a herd's folder: that no batch is missing, that each row can be read, and that
  * what they say of each other fits. It looks at a copy, because opening a database changes its files; so it may run while
  * another process has the store. The copy needs as much room as the store, in the temporary folder.
- * @throws HerdError `no_store`, `store_format`; Error of the file system when no copy can be made.
+ * @param options.signal stops it, and removes the copy.
+ * @throws HerdError `no_store`, `store_format`; the signal's reason; Error of the file system when no copy can be made.
  */
-export async function verifyStore(directory: string): Promise<Verification> {
+export async function verifyStore(directory: string, { signal }: { signal?: AbortSignal } = {}): Promise<Verification> {
   const folder = resolve(directory);
   for (let attempt = 1; ; attempt++) {
-    const found = await verifyCopy(folder);
+    const found = await verifyCopy(folder, signal);
     // A copy taken while the database was written may be torn; what is really wrong is so in the next one too.
     if (found.problems.length === 0 || attempt === ATTEMPTS) return found;
     await pause(100);
   }
 }
 
-async function verifyCopy(directory: string): Promise<Verification> {
+async function verifyCopy(directory: string, signal: AbortSignal | undefined): Promise<Verification> {
   const copy = await mkdtemp(join(tmpdir(), "pi-herd-verify-"));
   try {
-    await copyDatabase(directory, join(copy, "store"));
-    return { directory, ...(await inspect(copy)) };
+    await copyDatabase(directory, join(copy, "store"), signal);
+    return { directory, ...(await inspect(copy, signal)) };
   } finally {
     await rm(copy, { recursive: true, force: true });
   }
 }
 
-async function inspect(copy: string): Promise<Omit<Verification, "directory">> {
+async function inspect(copy: string, signal: AbortSignal | undefined): Promise<Omit<Verification, "directory">> {
   const store = levelStore(copy, { create: false });
   try {
     await store.open();
@@ -54,7 +55,7 @@ async function inspect(copy: string): Promise<Omit<Verification, "directory">> {
     return { rows: 0, owners: 0, workers: 0, problems: [{ message: messageOf(error).replaceAll(copy, "the store") }] };
   }
   try {
-    const inspection = new Inspection(store);
+    const inspection = new Inspection(store, signal);
     await inspection.run();
     const { rows, owners, workers, problems } = inspection;
     return { rows, owners, workers, problems };
@@ -68,7 +69,7 @@ async function inspect(copy: string): Promise<Omit<Verification, "directory">> {
  * names the tables, then the logs, the newest first, so that none ends before the next one begins, then the tables.
  * A file that a compaction removes meanwhile means to begin again.
  */
-async function copyDatabase(directory: string, to: string): Promise<void> {
+async function copyDatabase(directory: string, to: string, signal: AbortSignal | undefined): Promise<void> {
   const from = join(directory, "store");
   for (let attempt = 1; ; attempt++) {
     await rm(to, { recursive: true, force: true });
@@ -78,7 +79,10 @@ async function copyDatabase(directory: string, to: string): Promise<void> {
     });
     if (names.length === 0) throw noStore(directory);
     try {
-      for (const name of inOrder(names)) await copyFile(join(from, name), join(to, name));
+      for (const name of inOrder(names)) {
+        signal?.throwIfAborted();
+        await copyFile(join(from, name), join(to, name));
+      }
       return;
     } catch (error) {
       if (error instanceof HerdError || (error as NodeJS.ErrnoException).code !== "ENOENT" || attempt === 10)

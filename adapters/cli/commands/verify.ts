@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { verifyStore } from "../../../runtime/index.ts";
 import { EXIT } from "../errors.ts";
+import { stoppable } from "../interruption.ts";
 import { show, withCommonOptions, type CommonOptions } from "../output.ts";
 import { visible } from "../terminal/text.ts";
 import { countOf } from "../words.ts";
@@ -12,7 +13,8 @@ export function addVerify(program: Command): void {
       .command("verify")
       .description("check everything that is stored, on a copy; also while a program has it open"),
   ).action(async (options: CommonOptions) => {
-    const found = await verifyStore(options.directory);
+    const found = await stoppable((signal) => verifyStore(options.directory, { signal }));
+    if (found === undefined) return;
     const { directory, rows, owners, workers, problems } = found;
     const counted = `${countOf(rows, "row")}, ${countOf(owners, "owner")}, ${countOf(workers, "worker")}`;
     await show(options, found, () => {
