@@ -27,10 +27,10 @@ const ATTEMPTS = 3;
  * @param options.signal stops it, and removes the copy.
  * @throws HerdError `no_store`, `store_format`; the signal's reason; Error of the file system when no copy can be made.
  */
-export async function verifyStore(directory: string, { signal }: { signal?: AbortSignal } = {}): Promise<Verification> {
+export async function verifyStore(directory: string, options: { signal?: AbortSignal } = {}): Promise<Verification> {
   const folder = resolve(directory);
   for (let attempt = 1; ; attempt++) {
-    const found = await verifyCopy(folder, signal);
+    const found = await verifyCopy(folder, options.signal);
     // A copy taken while the database was written may be torn; what is really wrong is so in the next one too.
     if (found.problems.length === 0 || attempt === ATTEMPTS) return found;
     await pause(100);
