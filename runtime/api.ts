@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Json } from "../machines/vocabulary.ts";
 import type { ReplyReceipt } from "./asks/question.ts";
-import type { ParkedEntry } from "./asks/parked.ts";
+import type { ParkedEntry } from "./asks/entry.ts";
 import type { Assignment } from "./deliveries/assignment.ts";
 import type { Receiver } from "./deliveries/desk.ts";
 import type { Result } from "./deliveries/result.ts";

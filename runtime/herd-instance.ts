@@ -1,6 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerOptions, OwnerRow } from "./api.ts";
-import { parkedOn, type ParkedEntry } from "./asks/parked.ts";
+import type { ParkedEntry } from "./asks/entry.ts";
+import { parkedOn } from "./asks/parked.ts";
 import { take } from "./asks/take.ts";
 import type { BackendFactory } from "./backend.ts";
 import { backup } from "./upkeep/backup.ts";

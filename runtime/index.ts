@@ -11,7 +11,7 @@ export { HerdError } from "./errors.ts";
 export type { ErrorCategory, HerdErrorOptions } from "./errors.ts";
 export type { HerdEventName, HerdEvents } from "./events.ts";
 export type { Subject } from "./owners.ts";
-export type { ParkedEntry } from "./asks/parked.ts";
+export type { ParkedEntry } from "./asks/entry.ts";
 export type { OwnerRef } from "./kernel/records.ts";
 export type { AnswerFormat, Question, ReplyReceipt } from "./asks/question.ts";
 export type { Result } from "./deliveries/result.ts";

@@ -1,5 +1,6 @@
 import type { Owner, OwnerOptions } from "./api.ts";
-import { parkedOn, type ParkedEntry } from "./asks/parked.ts";
+import type { ParkedEntry } from "./asks/entry.ts";
+import { parkedOn } from "./asks/parked.ts";
 import { reply, replyFields } from "./asks/reply.ts";
 import type { ReplyReceipt } from "./asks/question.ts";
 import type { Assignment } from "./deliveries/assignment.ts";

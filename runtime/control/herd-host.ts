@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerRow } from "../api.ts";
-import type { ParkedEntry } from "../asks/parked.ts";
+import type { ParkedEntry } from "../asks/entry.ts";
 import type { Question, ReplyReceipt } from "../asks/question.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { Attachment } from "../deliveries/deliveries.ts";

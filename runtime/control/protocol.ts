@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { BackupReceipt, HerdStatus, OwnerRow } from "../api.ts";
-import type { ParkedEntry } from "../asks/parked.ts";
+import type { ParkedEntry } from "../asks/entry.ts";
 import type { ReplyReceipt } from "../asks/question.ts";
 import type { HerdEventName } from "../events.ts";
 import type { CloseReceipt, Listing, SteerReceipt } from "../subagent/shapes.ts";

@@ -1,6 +1,6 @@
 import type { Owner, OwnerOptions } from "../api.ts";
 import { HerdError, internalFailure } from "../errors.ts";
-import type { ParkedEntry } from "../asks/parked.ts";
+import type { ParkedEntry } from "../asks/entry.ts";
 import type { ReplyReceipt } from "../asks/question.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { AssignRequest, CloseReceipt, Listing, SteerReceipt } from "../subagent/shapes.ts";

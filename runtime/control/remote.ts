@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerOptions, OwnerRow } from "../api.ts";
-import type { ParkedEntry } from "../asks/parked.ts";
+import type { ParkedEntry } from "../asks/entry.ts";
 import type { Question } from "../asks/question.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { Receiver } from "../deliveries/desk.ts";
