@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { HerdInstance } from "./herd-instance.ts";
 import { createHerd, type AgentDefinition, type Herd, type HerdOptions, type Store } from "./index.ts";
-import { memoryStore } from "./testing/index.ts";
+import { createTestHerd, memoryStore } from "./testing/index.ts";
 
 let begun: string[] = [];
 const agents = {
@@ -66,6 +66,17 @@ test("it takes an assignment and a close, and begins nothing", async () => {
   const again = await herd.assignment(kept.requestId);
   expect((await again.next()).type).toBe("question");
   expect(begun).toEqual(["A"]);
+});
+
+test("it refuses a worker in a process, which would have to be started to be accepted", async () => {
+  const t = await createTestHerd({ agents, runWorkers: false });
+  onTestFinished(() => t.close());
+  t.scripted("works");
+  await expect(t.owner.assign({ agent: "works", task: "A" })).rejects.toMatchObject({
+    reason: "no_backend",
+    message: expect.stringContaining("runWorkers: false"),
+  });
+  expect((await t.owner.list()).workers).toEqual([]);
 });
 
 test("it does not hide that the process before it was killed", async () => {

@@ -66,6 +66,16 @@ export class Backends implements BackendHost, ProcessExecutor {
 
   /** Looks whether workers could be started on a backend at all. @throws HerdError what speaks against it. */
   preflight(name: string): void | Promise<void> {
+    // A function is accepted before it begins; a process has to begin before it is.
+    if (!this.#engine.options.runWorkers && this.#backends.has(name)) {
+      throw invalidRequest(
+        "assign",
+        "no_backend",
+        `This herd runs no workers (runWorkers: false), and one of the backend "${name}" has to be started to be accepted`,
+        "assign it in the program that runs the workers",
+        { field: "agent" },
+      );
+    }
     return this.#backends.get(name)?.preflight?.();
   }
 

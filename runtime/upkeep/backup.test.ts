@@ -1,7 +1,7 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { folder } from "../../test/support/control.ts";
 import {
   connectHerd,
   createHerd,
@@ -17,12 +17,6 @@ const agents = {
   echo: { description: "Says its task", run: async (task) => task },
   asks: { description: "Asks", run: (_task, worker) => worker.askOwner({ question: "Go on?" }) },
 } satisfies Record<string, AgentDefinition>;
-
-function folder(): string {
-  const made = mkdtempSync(join(tmpdir(), "herd-backup-"));
-  onTestFinished(() => rmSync(made, { recursive: true, force: true }));
-  return made;
-}
 
 async function open(directory: string): Promise<Herd> {
   const herd = await createHerd({ directory, agents, tickMs: 0 });

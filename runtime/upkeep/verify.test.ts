@@ -1,7 +1,7 @@
-import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { folder } from "../../test/support/control.ts";
 import { createHerd, levelStore, verifyStore, type AgentDefinition, type Herd, type Operation } from "../index.ts";
 
 const agents = {
@@ -13,12 +13,6 @@ const agents = {
     run: async (_task, worker) => (await (await worker.assign({ agent: "asks", task: "A" })).result()).text,
   },
 } satisfies Record<string, AgentDefinition>;
-
-function folder(): string {
-  const made = mkdtempSync(join(tmpdir(), "herd-verify-"));
-  onTestFinished(() => rmSync(made, { recursive: true, force: true }));
-  return made;
-}
 
 async function open(directory: string): Promise<Herd> {
   const herd = await createHerd({ directory, agents, tickMs: 0 });

@@ -127,6 +127,26 @@ describe("herd watch", () => {
   });
 });
 
+test("a failed outcome fails the command that takes it, after it is taken", async () => {
+  const desk = new Desk();
+  const fail = async () => {
+    throw new Error("the printer is on fire");
+  };
+  const herd = await createHerd({
+    directory: desk.directory,
+    tickMs: 0,
+    agents: { fails: { description: "Fails", run: fail } },
+  });
+  const { requestId } = await herd.owner({ scope: "shop", keys: { order: "7" } }).assign({ agent: "fails", task: "A" });
+  const asked = ["--subject", "shop?order=7"];
+  await until("its end", async () => json(await desk.run("parked", ...asked, "--json")).length > 0);
+  const taken = await desk.run("take", requestId, ...asked);
+  expect(taken).toMatchObject({ code: 1, stdout: "" });
+  expect(taken.stderr).toContain("the printer is on fire");
+  expect(json(await desk.run("parked", ...asked, "--json"))).toEqual([]);
+  await herd.close();
+});
+
 test("a label in two workspaces of one owner is told apart by its workspace", async () => {
   const desk = new Desk();
   const agents = { asks: { description: "Asks", run: async () => new Promise<string>(() => undefined) } };
