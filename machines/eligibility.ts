@@ -11,11 +11,12 @@ import type { WorkerContext } from "./vocabulary.ts";
 /** A worker's state as a dotted path, for example `blocked.onOwner`. */
 export type StatePath = string;
 
-/** What a rule may look at. `calls` are the tool calls of the model turn that asks. */
+/** What a rule may look at. `calls` are the tool calls of the model turn that asks, `group` is that of a parked ask. */
 export interface View {
   state: StatePath;
   context: WorkerContext;
   calls?: readonly string[];
+  group?: string | undefined;
 }
 
 export interface Rule {
@@ -100,6 +101,21 @@ export const askOwnerRules: readonly Rule[] = [
     when: isUnproven,
   },
 ];
+
+/**
+ * Eligibility of a parked ask: the same, but that it need not be alone in its turn, and that it may join the open ones of
+ * its own group. Source: "Asking the caller"; specification of parked asks, "Several asks in one run".
+ */
+export const parkedAskRules: readonly Rule[] = askOwnerRules.slice(1).map((rule) =>
+  rule.reason === "already_waiting"
+    ? {
+        reason: rule.reason,
+        message: "another question is already waiting for its answer",
+        nextAction: "wait for that answer, or ask both under one groupId",
+        when: ({ context: { ask }, group }) => ask !== null && (ask.answered || ask.group !== group),
+      }
+    : rule,
+);
 
 /** A live reusable worker takes a task only when it is `ready`. Source: `subagent` API, "live reusable worker". */
 export const assignRules: readonly Rule[] = [
@@ -220,6 +236,7 @@ export const delegateRules: readonly Rule[] = [
 
 export const rules = {
   askOwner: askOwnerRules,
+  parkedAsk: parkedAskRules,
   assign: assignRules,
   steer: steerRules,
   reply: replyRules,

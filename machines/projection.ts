@@ -38,6 +38,12 @@ export function isResting(state: StatePath, context: WorkerContext): boolean {
   return state === "settling.undelivered" && !context.reusable && context.children.living === 0;
 }
 
+/** The questions that still need an answer, oldest first. */
+export function openAsks(ask: WorkerContext["ask"]): string[] {
+  if (ask === null || ask.answered) return [];
+  return ask.open ?? [ask.askId];
+}
+
 /** What the direct children of a worker owe it, from each child's state and context. */
 export function countChildren(
   living: Iterable<{ state: StatePath; context: WorkerContext }>,
@@ -47,7 +53,7 @@ export function countChildren(
   for (const { state, context } of living) {
     counts.living++;
     if (state.startsWith("settling.un")) counts.undelivered++;
-    else if (state === "blocked.onOwner") counts.asking++;
+    else if (state === "blocked.onOwner" && context.ask?.group === undefined) counts.asking++;
     else if (context.assignment !== null) counts.active++;
   }
   return counts;

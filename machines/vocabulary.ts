@@ -85,8 +85,13 @@ export const WorkerContext = z.object({
       deadline: z.boolean(),
     })
     .nullable(),
-  /** The one open question. `answered` while an accepted reply waits for the turn to end. */
-  ask: z.object({ askId: Id, answered: z.boolean() }).nullable(),
+  /**
+   * What is asked: the one question of `ask_owner`, or a group of parked asks with those of them that are `open`, of
+   * which `askId` is the oldest. `answered` while accepted replies wait for the turn to end.
+   */
+  ask: z
+    .object({ askId: Id, answered: z.boolean(), group: z.string().optional(), open: z.array(Id).optional() })
+    .nullable(),
   /** Questions asked in this assignment so far; numbers the next one. */
   asks: z.number(),
   /** Owner requests (steers, held replies) that the backend has not confirmed yet. */
@@ -155,6 +160,27 @@ export interface Usage {
   costUsd?: number;
 }
 
+/** What an answer must be; `text` for every question of `ask_owner`. */
+export type AnswerFormat = "text" | "confirm" | "select" | "form" | "free";
+
+/**
+ * What an ask says that is not addressed to the direct owner: it parks on the subject of the outermost run (`caller`), or
+ * goes to a person (`user`). Several of one group may be open at once.
+ */
+export interface ParkedAsk {
+  to: "caller" | "user";
+  groupId: string;
+  /** The agents that led to it, the outermost first. */
+  askedBy: string[];
+  answerFormat: AnswerFormat;
+  options?: Json[];
+  schema?: object;
+  payload?: Json;
+  /** UTC milliseconds; without it it never expires. */
+  expiresAt?: number;
+  onExpiry: "kill" | "resume";
+}
+
 /** Which question, in full: the record is made from this, the worker keeps only the id. */
 export interface AskEvent {
   type: "ask";
@@ -166,12 +192,14 @@ export interface AskEvent {
   at: number;
   /** The journal key under which a function worker will look for the answer. */
   journalKey?: string;
+  /** Unset for a question of `ask_owner`. */
+  parked?: ParkedAsk;
 }
 
 export interface ReplyEvent {
   type: "reply";
   askId: string;
-  message: string;
+  message: Json;
   files: Evidence[];
   at: number;
   /** The caller's id of this reply, for "the same reply again", and the row that remembers it. */
@@ -209,8 +237,13 @@ export type WorkerEvent =
   | { type: "close"; reason: CloseReason; at: number }
   | { type: "backend.gone" };
 
-/** Why a worker is torn down: its owner said so, its deadline passed, or its parent failed. */
-export type CloseReason = { code: "closed" | "deadline_exceeded" | "parent_closed"; message: string };
+/**
+ * Why a worker is torn down: its owner said so, its deadline passed, its parent failed, its ask was cancelled or expired.
+ */
+export type CloseReason = {
+  code: "closed" | "deadline_exceeded" | "parent_closed" | "cancelled" | "expired";
+  message: string;
+};
 
 export type SupervisorEvent = Extract<WorkerEvent, { type: "worker.launch" } | { type: "worker.rested" }>;
 
@@ -218,7 +251,7 @@ export type SupervisorEvent = Extract<WorkerEvent, { type: "worker.launch" } | {
 export type WorkerFact =
   | ({ requestId: string } & Omit<AskEvent, "type"> & { type: "ask.opened" })
   | ({ requestId: string } & Omit<ReplyEvent, "type"> & { type: "ask.answered" })
-  | { type: "ask.abandoned"; askId: string; requestId: string; reason: CloseReason }
+  | { type: "asks.abandoned"; askIds: string[]; requestId: string; reason: CloseReason }
   | { type: "result.stored"; requestId: string; outcome: Outcome; at: number }
   | { type: "result.dropped"; requestId: string | null; why: "asking" | "closing" | "settled" }
   | { type: "assignment.closed"; requestId: string; reason: CloseReason; at: number }

@@ -1,5 +1,6 @@
 import { assign, emit, setup, stopChild, type AnyActorLogic, type DoneActorEvent, type ErrorActorEvent } from "xstate";
 import { permits, rules } from "./eligibility.ts";
+import { openAsks } from "./projection.ts";
 import type {
   AskEvent,
   Children,
@@ -28,10 +29,16 @@ export const definition = setup({
   // Provided below: the workers of a parent are leaves, a leaf starts none.
   actors: {} as { worker: AnyActorLogic },
   guards: {
-    mayAskOwner: ({ context }, { calls }: AskEvent) => permits(rules.askOwner, { context, calls }),
+    mayAsk: ({ context }, { calls, parked }: AskEvent) =>
+      parked
+        ? permits(rules.parkedAsk, { context, group: parked.groupId })
+        : permits(rules.askOwner, { context, calls }),
     mayAssign: ({ context }) => permits(rules.assign, { context }),
     maySteer: ({ context }) => permits(rules.steer, { context }),
-    mayReply: ({ context }, { askId }: ReplyEvent) => context.ask?.askId === askId && permits(rules.reply, { context }),
+    mayReply: ({ context }, { askId }: ReplyEvent) =>
+      openAsks(context.ask).includes(askId) && permits(rules.reply, { context }),
+    mayReplyLast: ({ context }, { askId }: ReplyEvent) =>
+      openAsks(context.ask).join() === askId && permits(rules.reply, { context }),
     mayDelegate: ({ context }) => permits(rules.delegate, { context }),
     hasOpenAsk: ({ context }) => context.ask !== null,
     hasUnansweredAsk: ({ context }) => context.ask?.answered === false,
@@ -67,8 +74,8 @@ export const definition = setup({
       asks: 0,
       lastActivityAt: assignment.acceptedAt,
     })),
-    openAsk: assign(({ context }, { askId, at }: AskEvent) => ({
-      ask: { askId, answered: false },
+    openAsk: assign(({ context }, { askId, at, parked }: AskEvent) => ({
+      ask: parked ? joined(context.ask, askId, parked.groupId) : { askId, answered: false },
       asks: context.asks + 1,
       lastActivityAt: at,
     })),
@@ -79,14 +86,15 @@ export const definition = setup({
     })),
     holdAnswer: assign(({ context }) => ({ ask: context.ask && { ...context.ask, answered: true } })),
     closeAsk: assign({ ask: null }),
+    takeAnswer: assign(({ context }, { askId }: ReplyEvent) => ({ ask: context.ask && without(context.ask, askId) })),
     tellAnswered: emit(({ context }, reply: ReplyEvent) => ({
       ...reply,
       type: "ask.answered" as const,
       requestId: requestOf(context),
     })),
     tellAbandoned: emit(({ context }, { reason }: { reason: CloseReason }) => ({
-      type: "ask.abandoned" as const,
-      askId: context.ask?.askId ?? "",
+      type: "asks.abandoned" as const,
+      askIds: openAsks(context.ask),
       requestId: requestOf(context),
       reason,
     })),
@@ -167,6 +175,20 @@ export const definition = setup({
     removeWorker: stopChild((_, { runId }: { runId: string }) => runId),
   },
 });
+
+type Asked = NonNullable<WorkerContext["ask"]>;
+
+/** One more open ask of a group. */
+function joined(ask: Asked | null, askId: string, group: string): Asked {
+  const open = [...new Set([...openAsks(ask), askId])];
+  return { askId: open[0] as string, answered: false, group, open };
+}
+
+/** One open ask less; others of its group stay. */
+function without(ask: Asked, askId: string): Asked {
+  const open = openAsks(ask).filter((id) => id !== askId);
+  return { ...ask, askId: open[0] ?? askId, open };
+}
 
 function requestOf(context: WorkerContext): string {
   if (context.assignment === null) throw new Error(`worker ${context.label} has no assignment`);

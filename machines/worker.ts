@@ -1,15 +1,24 @@
 import { definition } from "./worker-setup.ts";
 import { launched } from "./launch.ts";
-import { NO_CHILDREN, type AskEvent, type CloseReason, type Outcome } from "./vocabulary.ts";
+import { NO_CHILDREN, type AskEvent, type CloseReason, type Outcome, type ReplyEvent } from "./vocabulary.ts";
 
 const spawnWorker = definition.spawnChild("worker", { id: (args) => launched(args).runId, input: launched });
 
 /** A question in a turn of its own; it stays open until its reply. */
 const ask = {
-  guard: { type: "mayAskOwner", params: ({ event }: { event: AskEvent }) => event },
+  guard: { type: "mayAsk", params: ({ event }: { event: AskEvent }) => event },
   actions: [
     { type: "openAsk", params: ({ event }: { event: AskEvent }) => event },
     { type: "tellAsked", params: ({ event }: { event: AskEvent }) => event },
+  ],
+} as const;
+
+/** One of several open asks is answered: the others still hold the work back. */
+const takeAnswer = {
+  guard: { type: "mayReply", params: ({ event }: { event: ReplyEvent }) => event },
+  actions: [
+    { type: "takeAnswer", params: ({ event }: { event: ReplyEvent }) => event },
+    { type: "tellAnswered", params: ({ event }: { event: ReplyEvent }) => event },
   ],
 } as const;
 
@@ -158,10 +167,13 @@ const machine = definition.createMachine({
           description: "A turn runs. What it asks waits for its end.",
           on: {
             ask,
-            reply: {
-              guard: { type: "mayReply", params: ({ event }) => event },
-              actions: ["holdAnswer", { type: "tellAnswered", params: ({ event }) => event }],
-            },
+            reply: [
+              {
+                guard: { type: "mayReplyLast", params: ({ event }) => event },
+                actions: ["holdAnswer", { type: "tellAnswered", params: ({ event }) => event }],
+              },
+              takeAnswer,
+            ],
             "turn.ended": [
               { guard: "isAnswered", target: "betweenTurns", actions: ["noteTurnEnd", "orderAnswer", "closeAsk"] },
               { guard: "hasOpenAsk", target: "#worker.blocked.onOwner", actions: "noteTurnEnd" },
@@ -179,13 +191,19 @@ const machine = definition.createMachine({
       initial: "onOwner",
       states: {
         onOwner: {
-          description: "Parked with one question; the reply goes on with the same assignment.",
+          description:
+            "Parked with its question, or a group of them; the last answer goes on with the same assignment.",
           on: {
-            reply: {
-              guard: { type: "mayReply", params: ({ event }) => event },
-              target: "#worker.working",
-              actions: [{ type: "tellAnswered", params: ({ event }) => event }, "orderAnswer", "closeAsk"],
-            },
+            // Another one of the same group.
+            ask,
+            reply: [
+              {
+                guard: { type: "mayReplyLast", params: ({ event }) => event },
+                target: "#worker.working",
+                actions: [{ type: "tellAnswered", params: ({ event }) => event }, "orderAnswer", "closeAsk"],
+              },
+              takeAnswer,
+            ],
             settled: { actions: { type: "tellDropped", params: { why: "asking" } } },
             "process.exited": { actions: "noteRestart" },
           },

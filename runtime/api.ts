@@ -2,6 +2,9 @@
 import type { Json } from "../machines/vocabulary.ts";
 import type { ReplyReceipt } from "./asks/question.ts";
 import type { ParkedEntry } from "./asks/entry.ts";
+import type { HerdInbox } from "./asks/people.ts";
+import type { ParkedToolName } from "./asks/visit-shapes.ts";
+import type { VisitOutcome, VisitRequest } from "./asks/visit-shapes.ts";
 import type { Assignment } from "./deliveries/assignment.ts";
 import type { Receiver } from "./deliveries/desk.ts";
 import type { Result } from "./deliveries/result.ts";
@@ -42,6 +45,11 @@ export interface Owner<Agent extends string> {
   list(): Promise<Listing>;
   /** What waits for this owner, oldest first: its workers' questions, and outcomes that it has not acknowledged. */
   parked(): Promise<ParkedEntry[]>;
+  /**
+   * One call of `list_parked`, `resume_parked` or `cancel_parked` on what waits for this owner: snake_case JSON in and out,
+   * public errors never thrown.
+   */
+  parkedTool(name: ParkedToolName, input: unknown): Promise<any>;
   /** Gives the place of the receiver back; what is open stays open. */
   detach(): void;
 }
@@ -116,6 +124,18 @@ export interface Herd<Agent extends string = string> extends AsyncDisposable {
    * @throws HerdError `entry_gone`, `visit_request` for an id that has no outcome, `being_delivered`.
    */
   take(subject: Subject, id?: string): Promise<Result | undefined>;
+  /**
+   * Visits a subject: cancels first, then at most one of resume, take and start; all of it, or nothing. What a resumed or
+   * started run comes to next is what the visit resolves to, and nobody else is told.
+   *
+   * What can happen twice: nothing; of two that resume the same ask one wins. With `id` the same visit made again finds what
+   * it did and waits for the same outcome.
+   * @throws HerdError `visit_request` with its `rule`, `entry_gone`, `answer_mismatch`, `undeclared_extras`, or what an
+   * assign is refused for, before anything changed; `run_failed` with what the run failed of, which is consumed then.
+   */
+  visit(request: VisitRequest<Agent>): Promise<VisitOutcome>;
+  /** What people are asked by any worker of this herd. */
+  readonly inbox: HerdInbox;
   /**
    * The handle of an assignment by its request id, in any process that has the store.
    * @throws HerdError `target_not_found`.

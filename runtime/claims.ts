@@ -41,6 +41,7 @@ export function claimSessionFile(
 export function releaseClaims(step: Step, context: WorkerContext): void {
   const { workspace, label, runId, sessionId, place, backend, leased } = context;
   release(step, keys.label(workspace, label), runId);
+  releaseTree(step, runId);
   const sessionPath = place?.sessionPath;
   const session = { sessionId, ...(sessionPath !== undefined && { sessionPath }) };
   if (backend === FUNCTIONS) {
@@ -52,6 +53,16 @@ export function releaseClaims(step: Step, context: WorkerContext): void {
   const stop = step.read<OrderRecord>(key);
   if (stop === undefined || stop.gone) releaseSession(step, runId, session);
   else step.put(key, { ...stop, holds: session } satisfies OrderRecord);
+}
+
+/** The tree of a run that a visit started goes with the last of its workers: nothing comes into it again. */
+function releaseTree(step: Step, runId: string): void {
+  const { id, ownerKey, actors, paths, resting } = step.tree;
+  if (id === ownerKey) return;
+  const others = [...paths.keys(), ...resting.keys()].filter((other) => other !== runId);
+  if (others.length > 0 || step.tree.unknown.length > 0) return;
+  step.del(keys.visited(ownerKey, id));
+  if (actors.has("")) step.del(keys.actor(id, ""));
 }
 
 /** Nothing runs in a session any more. */

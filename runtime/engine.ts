@@ -1,4 +1,6 @@
 import type { WorkerContext, WorkerFact, WorkerInput } from "../machines/vocabulary.ts";
+import type { Cap, CapKind } from "./asks/caps.ts";
+import type { Watch } from "./asks/found.ts";
 import type { Question } from "./asks/question.ts";
 import type { BackendEvent, Identity, StartFailure } from "./backend.ts";
 import type { Clock } from "./clock.ts";
@@ -47,6 +49,8 @@ export interface FunctionExecutor extends Executor {
   resume(orders: readonly OrderRecord[]): Promise<void>;
   /** Why a run waits although somebody could do something about it. */
   waitsFor(runId: string): string | undefined;
+  /** Whether its function, if it is in memory at all, only waits. */
+  rests(runId: string): boolean;
   /** The answer to an open question is on disk. */
   answered(runId: string, ask: AskRecord): void;
   /** A steer is on disk. */
@@ -108,6 +112,24 @@ export interface ProcessExecutor extends Executor {
   };
 }
 
+/** Who waits inline for which run, in this process. */
+export interface VisitWaits {
+  /** Waits for what a run comes to, from now on. @param request that of the outermost run. */
+  watch(request: RequestRecord, visitor?: string): Watch;
+  /** Something of a tree is on disk, or came to rest. */
+  look(treeId: string): void;
+  /** The runs that wait, also over others, for a worker. @param chain the worker's own chain. */
+  waitingFor(chain: readonly WorkerView[]): Set<string>;
+}
+
+/** What people are told of, as the rest of the engine sees it. */
+export interface InboxDesk {
+  /** A question to a person is on disk. */
+  asked(ask: AskRecord, request: RequestRecord): void;
+  /** A question needs no person any more, if it ever did. */
+  ended(ask: AskRecord, why: "answered" | "expired" | "removed"): void;
+}
+
 /** What the parts of the engine need of each other. `HerdEngine` wires them together. */
 export interface Engine {
   readonly options: ResolvedOptions;
@@ -121,6 +143,12 @@ export interface Engine {
   readonly roster: Roster;
   readonly kernel: Kernel;
   readonly deliveries: Deliveries;
+  /** Who waits inline for what a run comes to. */
+  readonly visits: VisitWaits;
+  /** What is asked of people. */
+  readonly inbox: InboxDesk;
+  /** How many asks there may be, of either kind. */
+  readonly caps: Readonly<Record<CapKind, Cap>>;
   readonly sessions: SessionFiles;
   readonly functions: FunctionExecutor;
   readonly backends: ProcessExecutor;

@@ -1,6 +1,8 @@
+import type { InboxEvents } from "./asks/people.ts";
 import type { Question } from "./asks/question.ts";
 import type { Result } from "./deliveries/result.ts";
 import { messageOf } from "./errors.ts";
+import type { OwnerRef } from "./kernel/records.ts";
 import type { Usage } from "../machines/vocabulary.ts";
 
 /** What `herd.on` tells, always after the commit. Listeners only look on: nothing waits for them. */
@@ -9,16 +11,23 @@ export interface HerdEvents {
   question: Question;
   /** An assignment ended with a result or was closed. */
   result: Result;
+  /** A person is asked: there is something new in the inbox. */
+  asked: InboxEvents["asked"];
+  /** No person needs to answer that any more. */
+  gone: InboxEvents["gone"];
   /** A worker's top state changed. */
   state: { runId: string; label: string; agent: string; from: string | undefined; to: string };
   /** A working worker shows no activity for ten minutes. */
   stale: { runId: string; label: string; requestId: string; inactiveMs: number };
   /** A worker ended without a result of its own. */
   lost: { runId: string; label: string; requestId: string; message: string };
-  /** A caller ask passed its deadline. */
-  expired: { askId: string; requestId: string };
-  /** An outcome was not kept: a worker ended while its question was open, or a retention passed. */
-  dropped: { label: string; requestId: string | undefined; why: string };
+  /** An ask passed its deadline (`expiredAt`, ISO 8601) without an answer, and that was acted upon. */
+  expired: { askId: string; requestId: string; groupId: string; label: string; expiredAt: string };
+  /**
+   * An outcome was not kept: a worker ended while its question was open or after its result, or (`untaken`) nobody took
+   * it off its subject, `owner`, for the whole retention.
+   */
+  dropped: { label: string; requestId: string | undefined; why: string; owner?: OwnerRef };
   /** A worker's progress note; coalesced and not durable. */
   report: { runId: string; label: string; requestId: string; note: string; usage?: Usage };
   /** A run cannot go on in this program; `diagnostic` says why and shows both sides. */

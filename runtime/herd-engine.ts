@@ -1,8 +1,11 @@
 import type { Json, WorkerContext } from "../machines/vocabulary.ts";
+import { Cap, type CapKind } from "./asks/caps.ts";
+import { Inbox } from "./asks/inbox.ts";
 import { recordAbandoned, recordAnswered, recordAsked } from "./asks/record.ts";
 import { reply, replyFields } from "./asks/reply.ts";
 import { recordSteered } from "./subagent/record.ts";
 import { questionOf, type Question, type ReplyReceipt } from "./asks/question.ts";
+import { Visits } from "./asks/visits.ts";
 import { Backends } from "./backends/backends.ts";
 import { delegationOf } from "./deliveries/delegation.ts";
 import { Deliveries } from "./deliveries/deliveries.ts";
@@ -52,6 +55,9 @@ export class HerdEngine implements Engine {
   readonly roster: Roster;
   readonly kernel: Kernel;
   readonly deliveries: Deliveries;
+  readonly visits = new Visits(this);
+  readonly inbox: Inbox;
+  readonly caps: Readonly<Record<CapKind, Cap>>;
   readonly functions: Functions;
   readonly backends: Backends;
   readonly lookout: Lookout;
@@ -87,7 +93,7 @@ export class HerdEngine implements Engine {
       now: () => clock.now(),
       record: (told, step) => this.#record(told, step),
       notesChanges: () => this.events.has("state"),
-      captured: (step) => this.#tellStates(step),
+      captured: (step) => this.#captured(step),
       fenced: (error) => this.#fenced(error),
     });
     this.deliveries = new Deliveries({
@@ -99,6 +105,11 @@ export class HerdEngine implements Engine {
       acknowledge: (delivery) => this.kernel.inBackground(acknowledge(this, delivery)),
       quiet: () => this.quieter(),
     });
+    this.caps = {
+      caller: new Cap(this.kernel, "caller", options.maxConcurrentCaller),
+      user: new Cap(this.kernel, "user", options.maxConcurrent),
+    };
+    this.inbox = new Inbox(this);
     this.functions = new Functions(this);
     this.backends = new Backends(this, backends, backendOf);
     this.sessions = new SessionFiles(this.kernel);
@@ -129,7 +140,7 @@ export class HerdEngine implements Engine {
 
   /** Whom a worker's deliveries are addressed to: its parent's run, or the tree's owner. */
   ownerKey(tree: Tree, path: string): string {
-    return parentRunId(path) ?? tree.id;
+    return parentRunId(path) ?? tree.ownerKey;
   }
 
   /** A child has news: a parent that waits for its children goes on. */
@@ -278,7 +289,7 @@ export class HerdEngine implements Engine {
       case "ask.answered":
         recordAnswered(this, fact, worker, step);
         break;
-      case "ask.abandoned":
+      case "asks.abandoned":
         recordAbandoned(this, fact, step);
         break;
       case "result.stored":
@@ -307,6 +318,11 @@ export class HerdEngine implements Engine {
     }
     forgetUnread(this, fact, worker, step);
     this.backends.recorded(fact, worker, step);
+  }
+
+  #captured(step: Step): void {
+    this.#tellStates(step);
+    if (this.visits.watches(step.tree.id)) step.after(() => this.visits.look(step.tree.id));
   }
 
   #tellStates(step: Step): void {

@@ -2,7 +2,10 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerOptions, OwnerRow } from "./api.ts";
 import type { ParkedEntry } from "./asks/entry.ts";
 import { parkedOn } from "./asks/parked.ts";
+import type { HerdInbox } from "./asks/people.ts";
 import { take } from "./asks/take.ts";
+import { visit } from "./asks/visit.ts";
+import type { VisitOutcome, VisitRequest } from "./asks/visit-shapes.ts";
 import type { BackendFactory } from "./backend.ts";
 import { backup } from "./upkeep/backup.ts";
 import type { Control } from "./control/index.ts";
@@ -70,6 +73,17 @@ export class HerdInstance implements Herd {
   #timer: NodeJS.Timeout | undefined;
   #closed: Promise<void> | undefined;
   #control: Control | undefined;
+  readonly #inbox: HerdInbox = {
+    list: async () => {
+      this.assertReadable("inbox");
+      return this.engine.inbox.list();
+    },
+    answer: async (request) => {
+      this.assertOpen("answer");
+      return this.engine.inbox.answer(request);
+    },
+    on: (name, listener) => this.engine.events.on(name, listener as never),
+  };
   readonly #opened = Promise.withResolvers<void>();
 
   constructor(engine: HerdEngine) {
@@ -137,6 +151,15 @@ export class HerdInstance implements Herd {
   async take(subject: Subject, id?: string): Promise<Result | undefined> {
     this.assertOpen("take");
     return take(this.engine, ownerRef(subject), id);
+  }
+
+  async visit(request: VisitRequest): Promise<VisitOutcome> {
+    this.assertOpen("visit");
+    return visit(this.engine, request);
+  }
+
+  get inbox(): HerdInbox {
+    return this.#inbox;
   }
 
   async owners(): Promise<OwnerRow[]> {

@@ -186,6 +186,11 @@ describe("createHerd", () => {
     ["no description", { does: { run: does.run } }, /field description/],
     ["no function", { does: { description: "x" } }, /field run/],
     ["a subagent that is not defined", { does: { ...does, subagents: ["nobody"] } }, /"nobody" is not defined/],
+    [
+      "an input that is no schema",
+      { does: { ...does, input: ["task"] } },
+      /field input: a JSON Schema object is required/,
+    ],
     ["half a place", { does: { ...does, concurrency: 0.5 } }, /field concurrency/],
     [
       "a former name that is taken",

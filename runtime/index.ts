@@ -12,8 +12,12 @@ export type { ErrorCategory, HerdErrorOptions } from "./errors.ts";
 export type { HerdEventName, HerdEvents } from "./events.ts";
 export type { Subject } from "./owners.ts";
 export type { ParkedEntry } from "./asks/entry.ts";
+export { EXPIRED } from "./asks/formats.ts";
+export type { HerdInbox, InboxEntry, InboxEvents } from "./asks/people.ts";
+export { outcomeJson, parkedJson } from "./asks/seed-json.ts";
+export type { ParkedToolName, Suspended, VisitOutcome, VisitRequest, VisitStart } from "./asks/visit-shapes.ts";
 export type { OwnerRef } from "./kernel/records.ts";
-export type { AnswerFormat, Question, ReplyReceipt } from "./asks/question.ts";
+export type { Question, ReplyReceipt } from "./asks/question.ts";
 export type { Result } from "./deliveries/result.ts";
 export type { Receiver } from "./deliveries/desk.ts";
 export type { Assignment, AssignmentStatus, OwnerEvent } from "./deliveries/assignment.ts";
@@ -35,7 +39,7 @@ export type {
   StartFailure,
 } from "./backend.ts";
 export { StopReason } from "./functions/worker.ts";
-export type { AskOwnerRequest, Worker } from "./functions/worker.ts";
+export type { AskOwnerRequest, ParkedAskRequest, Worker } from "./functions/worker.ts";
 export { tools } from "./subagent/tool-definitions.ts";
 export type { ToolDefinition } from "./subagent/tool-definitions.ts";
 export { toolText } from "./subagent/text.ts";
@@ -50,7 +54,7 @@ export type {
   ToolRefusal,
   WorkerRow,
 } from "./subagent/shapes.ts";
-export type { ContextUsage, Evidence, Json, Outcome, Place, Usage } from "../machines/vocabulary.ts";
+export type { AnswerFormat, ContextUsage, Evidence, Json, Outcome, Place, Usage } from "../machines/vocabulary.ts";
 export type { Operation, Range, Row, Store } from "./store/store.ts";
 export { levelStore } from "./store/level.ts";
 export { columnsOf, fit } from "./text/columns.ts";

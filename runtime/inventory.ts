@@ -3,6 +3,7 @@ import type { OwnerRow } from "./api.ts";
 import type { Kernel } from "./kernel/kernel.ts";
 import type { DeliveryRecord, OwnerRef } from "./kernel/records.ts";
 import type { ActorRow } from "./kernel/tree.ts";
+import { ownerKeyOf } from "./owners.ts";
 import { prefixed } from "./store/keys.ts";
 import type { Range, Row } from "./store/store.ts";
 
@@ -16,13 +17,14 @@ export async function ownersOf(kernel: Kernel): Promise<OwnerRow[]> {
     const [, tree = "", path = ""] = key.split("!");
     count(found(trees, tree), path, text);
   }
+  const owners = byOwner(trees);
   for await (const [key, text] of pages(kernel, prefixed("d!"))) {
     const [, owner = ""] = key.split("!");
     // What is addressed to a parent worker is not the owner's.
-    const row = trees.get(owner);
+    const row = owners.get(owner);
     if (row && parsed<DeliveryRecord>(text)?.kind === "result") row.results++;
   }
-  return [...trees.values()]
+  return [...owners.values()]
     .flatMap(({ owner, workspaces, ...counts }) => {
       if (owner === undefined || counts.workers + counts.results === 0) return [];
       // Without one that can be read, its own.
@@ -30,6 +32,22 @@ export async function ownersOf(kernel: Kernel): Promise<OwnerRow[]> {
       return [{ ...owner, workspaces: known, ...counts }];
     })
     .toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** Runs that visits started stand in trees of their own; they are their owner's. */
+function byOwner(trees: ReadonlyMap<string, Found>): Map<string, Found> {
+  const owners = new Map<string, Found>();
+  for (const [tree, row] of trees) {
+    const key = row.owner ? ownerKeyOf(row.owner) : tree;
+    const known = owners.get(key);
+    if (known === undefined) owners.set(key, row);
+    else {
+      known.workers += row.workers;
+      known.asking += row.asking;
+      for (const workspace of row.workspaces) known.workspaces.add(workspace);
+    }
+  }
+  return owners;
 }
 
 interface Found {

@@ -3,10 +3,12 @@ import type { ParkedEntry } from "./asks/entry.ts";
 import { parkedOn } from "./asks/parked.ts";
 import { reply, replyFields } from "./asks/reply.ts";
 import type { ReplyReceipt } from "./asks/question.ts";
+import { parkedTool } from "./asks/tools.ts";
+import type { ParkedToolName } from "./asks/visit-shapes.ts";
 import type { Assignment } from "./deliveries/assignment.ts";
 import type { HerdError } from "./errors.ts";
 import type { HerdEngine } from "./herd-engine.ts";
-import { ownerRef, treeIdOf, type Subject } from "./owners.ts";
+import { ownerRef, ownerKeyOf, type Subject } from "./owners.ts";
 import type { Controller } from "./subagent/acceptance.ts";
 import { assign } from "./subagent/assign.ts";
 import { close, closeFields } from "./subagent/close.ts";
@@ -30,7 +32,7 @@ export function controllerOf(
   { workspace, cwd = engine.cwd }: Pick<OwnerOptions, "workspace" | "cwd">,
 ): Controller {
   const owner = ownerRef(id);
-  return { treeId: treeIdOf(owner), owner, workspace: workspace ?? owner.id, cwd, path: "" };
+  return { treeId: ownerKeyOf(owner), owner, workspace: workspace ?? owner.id, cwd, path: "" };
 }
 
 /** An owner of a herd in this process: each call is one command on its tree. */
@@ -96,6 +98,16 @@ export class LocalOwner implements Owner<string> {
   async parked(): Promise<ParkedEntry[]> {
     this.#gate.assertReadable("parked");
     return (await parkedOn(this.#engine, this.#by.owner)).map(({ entry }) => entry);
+  }
+
+  async parkedTool(name: ParkedToolName, input: unknown): Promise<any> {
+    try {
+      if (name === "list_parked") this.#gate.assertReadable(name);
+      else this.#gate.assertOpen(name);
+    } catch (error) {
+      return { ok: false, error: (error as HerdError).toJSON() };
+    }
+    return parkedTool(this.#engine, this.#by.owner, name, input);
   }
 
   detach(): void {

@@ -36,6 +36,13 @@ const schema = z.strictObject({
   control: z.boolean().default(true),
   runWorkers: z.boolean().default(true),
   restarts: count(5),
+  callerAskTtl: z
+    .number()
+    .positive()
+    .nullable()
+    .default(30 * DAY),
+  maxConcurrentCaller: z.number().int().min(1).nullable().default(10_000),
+  maxConcurrent: z.number().int().min(1).nullable().default(1_000),
   retention: z.strictObject({ outcomesMs: milliseconds(30 * DAY), resultsMs: milliseconds(30 * DAY) }).prefault({}),
   reopen: z.strictObject({ attempts: count(8), pauseMs: milliseconds(250) }).prefault({}),
 });
@@ -85,7 +92,19 @@ export interface HerdOptions<AgentsByName> {
   runWorkers?: boolean;
   /** Ends of the process without progress after which a run ends as `worker_lost`; 5. */
   restarts?: number;
-  /** How long finished work stays readable, in milliseconds; 30 days each. */
+  /** How long a parked ask without `expiresAt` waits, in milliseconds; 30 days. null: for ever. */
+  callerAskTtl?: number | null;
+  /**
+   * How many open asks and untaken outcomes of subjects there may be (`INTERACTIONS_MAX_CONCURRENT_CALLER`); 10,000. An ask
+   * beyond is refused as `limit`, an outcome never. null: any number.
+   */
+  maxConcurrentCaller?: number | null;
+  /** How many asks to people may be open (`INTERACTIONS_MAX_CONCURRENT`); 1,000. null: any number. */
+  maxConcurrent?: number | null;
+  /**
+   * How long finished work stays readable (`resultsMs`), and how long an outcome waits on a subject before it is dropped
+   * (`outcomesMs`), in milliseconds; 30 days each.
+   */
   retention?: { outcomesMs?: number; resultsMs?: number };
   /** How a batch that the store refused is written again: 8 attempts, 250 ms apart. */
   reopen?: { attempts?: number; pauseMs?: number };

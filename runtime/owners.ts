@@ -1,5 +1,5 @@
 import { invalidRequest } from "./errors.ts";
-import type { OwnerRef } from "./kernel/records.ts";
+import type { OwnerRef, RequestRecord } from "./kernel/records.ts";
 import { hashed } from "./store/keys.ts";
 
 /** What a run is about, for owners that are not one person or program: a scope and keys in it. */
@@ -24,15 +24,28 @@ export function ownerRef(owner: string | Subject): OwnerRef {
   return { id: `${encodeURIComponent(scope)}?${query}`, scope, keys: { ...keys } };
 }
 
+/** The subject of any owner: that of an owner id spells it. */
+export function subjectOf({ id, scope, keys = {} }: OwnerRef): Subject {
+  return scope === undefined ? { scope: "owner", keys: { id } } : { scope, keys };
+}
+
 /** A scope as `receive` takes it. @throws HerdError `bad_owner`. */
 export function checkedScope(scope: unknown): string {
   if (typeof scope !== "string" || scope.trim() === "") throw badOwner("scope", "a scope is a non-blank string");
   return scope;
 }
 
-/** The key of an owner's tree. An owner id never meets a subject that spells the same. */
-export function treeIdOf(owner: OwnerRef): string {
+/**
+ * The key of an owner: what deliveries and parked entries are addressed to, and the id of the tree in which its assignments
+ * live. Runs that a visit starts for it have trees of their own. An owner id never meets a subject that spells the same.
+ */
+export function ownerKeyOf(owner: OwnerRef): string {
   return hashed(`${owner.scope === undefined ? "id" : "subject"}:${owner.id}`);
+}
+
+/** Whom an assignment's own questions and its result are addressed to: a parent worker's run, or an owner. */
+export function addressOf({ owner, parentRunId }: Pick<RequestRecord, "owner" | "parentRunId">): string {
+  return parentRunId ?? ownerKeyOf(owner);
 }
 
 function checkedId(id: string): string {

@@ -22,6 +22,8 @@ export interface Agent {
   subagents: readonly string[];
   /** Its workers may start workers of their own when the root starts them. */
   delegates: boolean;
+  /** What a start may hand it beside its task. */
+  extras: readonly string[];
   /** Absent for a function. */
   definition?: Definition;
 }
@@ -176,13 +178,13 @@ export async function frozenPolicy(
   return policyOf(definition, { leaf, systemPrompt });
 }
 
-function functionAgent(name: string, { enabled, subagents = [] }: AgentDefinition): Agent {
-  return { name, enabled: enabled !== false, subagents, delegates: subagents.length > 0 };
+function functionAgent(name: string, { enabled, subagents = [], extras = [] }: AgentDefinition): Agent {
+  return { name, enabled: enabled !== false, subagents, delegates: subagents.length > 0, extras };
 }
 
 function fileAgent(definition: Definition): Agent {
-  const { name, enabled, subagents = [] } = definition;
-  return { name, enabled, subagents, delegates: delegates(definition) };
+  const { name, enabled, subagents = [], extras = [] } = definition;
+  return { name, enabled, subagents, delegates: delegates(definition), extras };
 }
 
 function otherProject({ name, projectCwd }: Definition, cwd: string): HerdError {

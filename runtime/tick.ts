@@ -1,5 +1,6 @@
 import { activeRequest, shownState } from "../machines/projection.ts";
-import { dropUnreadOf } from "./deliveries/record.ts";
+import { expire } from "./asks/expiry.ts";
+import { dropUntaken, dropUnreadOf } from "./deliveries/record.ts";
 import type { HerdEngine } from "./herd-engine.ts";
 import { messageOf } from "./errors.ts";
 import type { AskRecord, RequestRecord } from "./kernel/records.ts";
@@ -45,6 +46,8 @@ export class Ticker {
       try {
         if (kind === "deadline") await this.#deadline(key, JSON.parse(text));
         else if (kind === "retention") await this.#prune(key, id, JSON.parse(text));
+        else if (kind === "expiry") await expire(this.#engine, key, id, JSON.parse(text));
+        else if (kind === "outcome") await dropUntaken(this.#engine, key, id, JSON.parse(text));
         else if (kind === "launch") this.#launch(id, JSON.parse(text));
         else if (kind === "unread") await dropUnreadOf(this.#engine, key, id, JSON.parse(text));
       } catch (error) {

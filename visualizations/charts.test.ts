@@ -142,9 +142,9 @@ describe("a chart", () => {
       actions.filter(({ does }) => does === "emit").map(({ fact }) => fact),
     );
     expect([...new Set(facts)].toSorted()).toEqual([
-      "ask.abandoned",
       "ask.answered",
       "ask.opened",
+      "asks.abandoned",
       "assignment.closed",
       "order.resume",
       "order.run",

@@ -8,7 +8,8 @@ export interface Legend {
 }
 
 const titles: Record<keyof typeof rules, string> = {
-  askOwner: "ask [mayAskOwner]",
+  askOwner: "ask [mayAsk] of the direct owner",
+  parkedAsk: "ask [mayAsk] that parks",
   reply: "reply [mayReply]",
   steer: "steer [maySteer]",
   assign: "assign [mayAssign]",
@@ -19,7 +20,7 @@ const titles: Record<keyof typeof rules, string> = {
 /** The legends of a chart: one for every command that it takes. */
 export function legendsOf(chart: Chart): Legend[] {
   const guards = new Set(chart.transitions.map(({ guard }) => guard));
-  if (!guards.has("mayAskOwner")) return [];
+  if (!guards.has("mayAsk")) return [];
   return Object.entries(titles).map(([command, title]) => ({
     title,
     reasons: rules[command as keyof typeof rules].map((rule) => readRule(chart, rule)),

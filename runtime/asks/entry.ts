@@ -1,5 +1,4 @@
-import type { Json } from "../../machines/vocabulary.ts";
-import type { AnswerFormat } from "./question.ts";
+import type { AnswerFormat, Json } from "../../machines/vocabulary.ts";
 
 /**
  * What an owner finds waiting: a question, or what an assignment came to. What is unset is absent.

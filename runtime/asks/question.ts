@@ -1,8 +1,5 @@
-import type { Evidence, Json } from "../../machines/vocabulary.ts";
+import type { AnswerFormat, Evidence, Json } from "../../machines/vocabulary.ts";
 import type { AskRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
-
-/** What an answer must be; `text` for every question of `askOwner`. */
-export type AnswerFormat = "text" | "confirm" | "select" | "form" | "free";
 
 /** One question of a worker to its direct owner. The same `askId` is the same question, however often it comes. */
 export interface Question {
@@ -22,12 +19,14 @@ export interface Question {
   files: Evidence[];
   /** ISO 8601, UTC. */
   askedAt: string;
+  /** Of a parked ask: when it is given up, ISO 8601, UTC. */
   expiresAt?: string;
   deliveryId: string;
   /** How often this delivery may have been handed out, this time included. */
   attempt: number;
   /**
-   * Answers this question and no other; the worker goes on with exactly this text.
+   * Answers this question and no other; the worker goes on with exactly this. The answer of a question of `askOwner` is
+   * text, that of a parked ask what its `answerFormat` says.
    *
    * What can happen twice: nothing. The same `id` again succeeds quietly; any other second reply is refused with
    * `already_answered`, which names the reply that won.
@@ -50,17 +49,22 @@ export function questionOf(
   attempt: number,
   reply: Question["reply"],
 ): Question {
+  const { parked } = ask;
   return {
     askId: ask.askId,
     requestId: request.requestId,
     label: request.label,
     agent: request.agent,
-    owner: request.owner,
+    owner: ask.addressee ?? request.owner,
     ...(request.metadata !== undefined && { metadata: request.metadata }),
     question: ask.question,
-    answerFormat: "text",
+    answerFormat: parked?.answerFormat ?? "text",
+    ...(parked?.options && { options: parked.options }),
+    ...(parked?.schema && { schema: parked.schema }),
+    ...(parked?.payload !== undefined && { payload: parked.payload }),
     files: ask.files,
     askedAt: new Date(ask.askedAt).toISOString(),
+    ...(parked?.expiresAt !== undefined && { expiresAt: new Date(parked.expiresAt).toISOString() }),
     deliveryId: ask.deliveryId,
     attempt,
     reply,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { rules, whyNot } from "../../machines/eligibility.ts";
 import { shownState } from "../../machines/projection.ts";
-import { LABEL_PATTERN, type Json } from "../../machines/vocabulary.ts";
+import { LABEL_PATTERN, type Evidence, type Json } from "../../machines/vocabulary.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError, invalidRequest, withoutUndefined } from "../errors.ts";
 import { noEvidence, readEvidence } from "../evidence/evidence.ts";
@@ -11,6 +11,8 @@ import { parseRequest } from "../request.ts";
 import { hashed, keys } from "../store/keys.ts";
 import { nonBlank } from "../subagent/acceptance.ts";
 import { findWorker } from "../subagent/target.ts";
+import { placeOf, type Place } from "../subagent/visited.ts";
+import { checkAnswer } from "./formats.ts";
 import type { ReplyReceipt } from "./question.ts";
 
 const ReplyFields = z.strictObject({
@@ -36,7 +38,7 @@ export function replyFields(request: unknown): Pick<ReplyCommand, "askId" | "lab
 }
 
 export interface ReplyCommand {
-  /** The key of who replies: an owner's tree, or a parent worker's run. */
+  /** The key of who replies: an owner, or a parent worker's run. */
   owner: string;
   /** The exact question; without it, whatever the labelled worker asks now. */
   askId?: string;
@@ -47,6 +49,8 @@ export interface ReplyCommand {
   id?: string;
   cwd: string;
   operation: string;
+  /** A person answers, over the inbox. */
+  asPerson?: boolean;
   /** Where to look for a label; taken from the question when it is named. */
   treeId?: string;
   path?: string;
@@ -59,18 +63,18 @@ export interface ReplyCommand {
  * What can happen twice: nothing. The same `id` succeeds quietly; every other second reply is `already_answered`.
  * @throws HerdError `target_not_found`, `not_asking`, `already_answered`, `closed`, `id_reused` or `invalid_request`.
  */
-export async function reply(engine: Engine, command: ReplyCommand): Promise<ReplyReceipt> {
-  const { owner, message, files = [], id, cwd, operation } = command;
-  if (typeof message !== "string" || message.trim() === "") {
-    throw invalidRequest(operation, "invalid_field", "message: must be non-blank text", "give the answer as text", {
-      field: "message",
-    });
-  }
+export async function reply(engine: Engine, given: ReplyCommand): Promise<ReplyReceipt> {
+  const { owner, files = [], id, cwd, operation } = given;
+  const place = given.askId === undefined ? labelledPlace(engine, given) : {};
+  const command: ReplyCommand = { ...given, ...(place instanceof Promise ? await place : place) };
   const named = command.askId === undefined ? undefined : askOf(engine, command.askId, owner);
   const request = named && engine.request(named.requestId);
   const treeId = request?.tree ?? command.treeId;
+  // An answer of the wrong kind is told as such before anything else is looked at.
+  const checked = checkedAnswer(command, named);
+  const message = checked instanceof Promise ? await checked : checked;
   if (treeId === undefined) throw notFound(operation, command.askId ?? command.label ?? "");
-  const reading = { cwd, text: message, operation };
+  const reading = { cwd, text: typeof message === "string" ? message : "", operation };
   const hash = hashed(JSON.stringify([message, files]));
   const idKey = id === undefined ? undefined : keys.callerId(owner, `reply:${id}`);
   /** The reply that was accepted under this id. A label means what it meant then, not what the worker asks by now. */
@@ -96,35 +100,104 @@ export async function reply(engine: Engine, command: ReplyCommand): Promise<Repl
       const askId = command.askId ?? openAskOf(engine, step, command);
       const ask = step.read<AskRecord>(keys.ask(askId));
       if (ask === undefined || ask.owner !== owner) throw notFound(operation, askId);
-      const { requestId, runId } = ask;
-      const receipt = receiptOf(engine, ask);
-      if (ask.answer) throw alreadyAnswered(operation, ask);
-      if (ask.abandoned) throw abandoned(operation, ask);
-      const worker = step.worker(runId);
-      const rule = worker && whyNot(rules.reply, worker);
-      if (worker === undefined || rule) {
-        throw new HerdError({
-          category: "worker_busy",
-          reason: rule?.reason ?? "not_asking",
-          message: `The reply was not taken: ${rule?.message ?? "the worker is gone"}`,
-          nextAction: rule?.nextAction ?? "list the workers and act on the state they show now",
-          operation,
-          ids: { askId, requestId },
-        });
-      }
-      step.send(runId, {
-        type: "reply",
-        askId,
+      // By its label a parked ask is answered as text, or not at all.
+      if (command.askId === undefined && ask.parked && ask.parked.answerFormat !== "text")
+        throw needsAskId(command, ask);
+      return answerIn(engine, step, ask, {
         message,
         files: evidence,
-        at: step.now,
-        ...(id !== undefined && { replyId: id }),
-        ...(idKey !== undefined && { callerKey: idKey }),
+        operation,
+        ...(id !== undefined && { id }),
+        ...(idKey !== undefined && { idRow: { key: idKey, hash } }),
       });
-      if (idKey !== undefined) step.put(idKey, { hash, requestId, askId } satisfies CallerIdRecord);
-      return receipt;
     },
-    { operation, refusable: owner === treeId },
+    { operation, refusable: request ? request.parentRunId !== owner : (command.path ?? "") === "" },
+  );
+}
+
+/** An answer of the right form, on its way into a step. */
+export interface CheckedAnswer {
+  message: Json;
+  files: Evidence[];
+  operation: string;
+  /** The caller's id of it, and the row that remembers it. */
+  id?: string;
+  idRow?: { key: string; hash: string };
+}
+
+/**
+ * Accepts an answer to a question, as part of a step: the one place where a question is claimed.
+ * @throws HerdError `already_answered`, `closed`, `expired`, `not_asking`; nothing was changed.
+ */
+export function answerIn(engine: Engine, step: Step, ask: AskRecord, answer: CheckedAnswer): ReplyReceipt {
+  const { askId, requestId, runId } = ask;
+  const { message, files, operation, id, idRow } = answer;
+  const receipt = receiptOf(engine, ask);
+  if (ask.answer) throw alreadyAnswered(operation, ask);
+  if (ask.abandoned) throw abandoned(operation, ask);
+  const worker = step.worker(runId);
+  const rule = worker && whyNot(rules.reply, worker);
+  if (worker === undefined || rule) {
+    throw new HerdError({
+      category: "worker_busy",
+      reason: rule?.reason ?? "not_asking",
+      message: `The reply was not taken: ${rule?.message ?? "the worker is gone"}`,
+      nextAction: rule?.nextAction ?? "list the workers and act on the state they show now",
+      operation,
+      ids: { askId, requestId },
+    });
+  }
+  step.send(runId, {
+    type: "reply",
+    askId,
+    message,
+    files,
+    at: step.now,
+    ...(id !== undefined && { replyId: id }),
+    ...(idRow && { callerKey: idRow.key }),
+  });
+  if (idRow) step.put(idRow.key, { hash: idRow.hash, requestId, askId } satisfies CallerIdRecord);
+  return receipt;
+}
+
+/** The answer as the worker gets it. @throws HerdError `invalid_field`, `answer_mismatch`, `asks_a_person`. */
+function checkedAnswer(
+  { message, operation, asPerson }: ReplyCommand,
+  ask: AskRecord | undefined,
+): Json | Promise<Json> {
+  if (ask?.parked) {
+    if ((ask.parked.to === "user") !== (asPerson === true)) throw wrongSide(operation, ask);
+    return checkAnswer(ask.parked, message, { operation });
+  }
+  if (typeof message !== "string" || message.trim() === "") {
+    throw invalidRequest(operation, "invalid_field", "message: must be non-blank text", "give the answer as text", {
+      field: "message",
+    });
+  }
+  return message;
+}
+
+/** Programs answer what their workers ask them, people what is asked of people. */
+function wrongSide(operation: string, { askId, parked }: AskRecord): HerdError {
+  const toUser = parked?.to === "user";
+  return invalidRequest(
+    operation,
+    toUser ? "asks_a_person" : "asks_its_caller",
+    toUser
+      ? `The question ${JSON.stringify(askId)} is meant for a person`
+      : `The question ${JSON.stringify(askId)} is addressed to the calling run and resolved only by it`,
+    toUser ? "answer it with herd.inbox.answer" : "resume it with a visit, a door or owner.reply",
+    { ids: { askId } },
+  );
+}
+
+function needsAskId({ operation, label = "" }: ReplyCommand, { askId, parked }: AskRecord): HerdError {
+  return invalidRequest(
+    operation,
+    "needs_ask_id",
+    `"${label}" asks for ${parked?.answerFormat === "free" ? "JSON" : `a ${parked?.answerFormat}`}, which a reply by label cannot give`,
+    "name the question by its askId, or resume it",
+    { field: "label", ids: { askId, label } },
   );
 }
 
@@ -136,6 +209,14 @@ export function receiptOf(engine: Engine, { askId, requestId }: AskRecord): Repl
     assignmentRequestId: requestId,
     sessionId: engine.request(requestId)?.sessionId ?? "",
   };
+}
+
+/** Where the labelled worker is: an owner's own, or a run that a visit started for it. */
+function labelledPlace(
+  engine: Engine,
+  { treeId, path = "", workspace = "", label = "", operation }: ReplyCommand,
+): Partial<Place> | Promise<Place> {
+  return treeId === undefined ? {} : placeOf(engine, { treeId, path, workspace }, label, operation);
 }
 
 /** Whether a command means the question that a reply under its id answered. */
@@ -211,7 +292,7 @@ function alreadyAnswered(operation: string, ask: AskRecord): HerdError {
 function abandoned(operation: string, ask: AskRecord): HerdError {
   return new HerdError({
     category: "target_not_found",
-    reason: "closed",
+    reason: ask.abandoned?.code === "expired" ? "expired" : "closed",
     message: `The question was given up: ${ask.abandoned?.message ?? "its worker was closed"}`,
     nextAction: "nothing; assign the task again if it is still wanted",
     operation,

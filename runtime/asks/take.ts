@@ -4,7 +4,8 @@ import type { Engine } from "../engine.ts";
 import { HerdError, invalidRequest } from "../errors.ts";
 import type { OutcomeRecord, OwnerRef } from "../kernel/records.ts";
 import { keys } from "../store/keys.ts";
-import { parkedOn, type Found } from "./parked.ts";
+import type { Found } from "./found.ts";
+import { parkedOn } from "./parked.ts";
 
 const OPERATION = "take";
 

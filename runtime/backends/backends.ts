@@ -110,14 +110,14 @@ export class Backends implements BackendHost, ProcessExecutor {
 
   /** A delivery to a parent in a process is over, handed over or not. */
   withdraw(step: Step, { owner, deliveryId }: Pick<DeliveryRecord, "owner" | "deliveryId">): void {
-    if (owner === step.tree.id) return;
+    if (owner === step.tree.ownerKey) return;
     this.#orders.drop(step, owner, `deliver.${deliveryId}`);
     step.after(() => this.#orders.handedOver(owner, `deliver.${deliveryId}`));
   }
 
   /** Whether a delivery to a parent in a process is still on its way to it. */
   delivering(step: Step, { owner, deliveryId }: Pick<DeliveryRecord, "owner" | "deliveryId">): boolean {
-    return owner !== step.tree.id && step.read(keys.order(owner, `deliver.${deliveryId}`)) !== undefined;
+    return owner !== step.tree.ownerKey && step.read(keys.order(owner, `deliver.${deliveryId}`)) !== undefined;
   }
 
   /** Facts become orders. */

@@ -170,7 +170,15 @@ export class Orders {
         const answer = this.#engine.kernel.read<AskRecord>(keys.ask(askId))?.answer;
         if (answer === undefined) return undefined;
         const launch = this.#launchAgain(record);
-        return { ...base, kind, askId, message: answer.message, files: answer.files, ...(launch && { launch }) };
+        // A worker in a process asks its owner alone, and that answers in text.
+        return {
+          ...base,
+          kind,
+          askId,
+          message: answer.message as string,
+          files: answer.files,
+          ...(launch && { launch }),
+        };
       }
       case "deliver":
         return this.#deliveryOf(record.delivery as DeliveryRecord, base);

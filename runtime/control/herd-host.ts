@@ -1,7 +1,10 @@
 import { resolve } from "node:path";
 import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerRow } from "../api.ts";
 import type { ParkedEntry } from "../asks/entry.ts";
+import type { HerdInbox } from "../asks/people.ts";
 import type { Question, ReplyReceipt } from "../asks/question.ts";
+import { visit } from "../asks/visit.ts";
+import type { VisitOutcome, VisitRequest } from "../asks/visit-shapes.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { Attachment } from "../deliveries/deliveries.ts";
 import type { Receiver } from "../deliveries/desk.ts";
@@ -90,6 +93,15 @@ export class HerdHost implements ControlHost {
 
   take(subject: Subject, id?: string): Promise<Result | undefined> {
     return this.#herd.take(subject, id);
+  }
+
+  async visitFrom(cwd: string, request: VisitRequest): Promise<VisitOutcome> {
+    this.#herd.assertOpen("visit");
+    return visit(this.#engine, request, { cwd });
+  }
+
+  get inbox(): HerdInbox {
+    return this.#herd.inbox;
   }
 
   owners(): Promise<OwnerRow[]> {

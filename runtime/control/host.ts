@@ -1,5 +1,6 @@
 import type { Herd, Owner } from "../api.ts";
 import type { Question, ReplyReceipt } from "../asks/question.ts";
+import type { VisitOutcome, VisitRequest } from "../asks/visit-shapes.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { Attachment } from "../deliveries/deliveries.ts";
 import type { Receiver } from "../deliveries/desk.ts";
@@ -9,7 +10,7 @@ import type { By } from "./protocol.ts";
 /** What the control socket needs of the herd that it speaks for. */
 export interface ControlHost extends Pick<
   Herd,
-  "status" | "on" | "tick" | "owners" | "receive" | "parked" | "take" | "backup"
+  "status" | "on" | "tick" | "owners" | "receive" | "parked" | "take" | "inbox" | "backup"
 > {
   /** The herd's folder, absolute. */
   readonly directory: string;
@@ -19,6 +20,8 @@ export interface ControlHost extends Pick<
   ownerFrom(by: By): Owner<string>;
   /** Makes somebody elsewhere the owner's receiver. @throws HerdError `receiver_exists`. */
   attachFrom(by: By, receiver: Receiver, how: Attachment): () => void;
+  /** A visit from elsewhere: what it starts works in `cwd`. */
+  visitFrom(cwd: string, request: VisitRequest): Promise<VisitOutcome>;
   /** A handle that only looks: what it gives is acknowledged by `returned`. @throws HerdError `target_not_found`. */
   look(requestId: string): Promise<Assignment>;
   /** Somebody elsewhere has this result: acknowledges it unless a receiver does that. */

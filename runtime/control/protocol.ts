@@ -1,7 +1,9 @@
 import { z } from "zod";
 import type { BackupReceipt, HerdStatus, OwnerRow } from "../api.ts";
 import type { ParkedEntry } from "../asks/entry.ts";
+import type { InboxEntry } from "../asks/people.ts";
 import type { ReplyReceipt } from "../asks/question.ts";
+import type { VisitOutcome } from "../asks/visit-shapes.ts";
 import type { HerdEventName } from "../events.ts";
 import type { CloseReceipt, Listing, SteerReceipt } from "../subagent/shapes.ts";
 
@@ -42,6 +44,11 @@ export const Says = {
   "owner/close": z.strictObject({ ...by, request }),
   "owner/list": z.strictObject(by),
   "owner/parked": z.strictObject(by),
+  "owner/parkedTool": z.strictObject({
+    ...by,
+    name: z.enum(["list_parked", "resume_parked", "cancel_parked"]),
+    input: request,
+  }),
   /** Makes this client the owner's receiver; it is called with `receiver/question` and `receiver/result`. */
   "owner/attach": z.strictObject({
     ...by,
@@ -62,6 +69,9 @@ export const Says = {
   "herd/owners": z.strictObject({}),
   "herd/parked": z.strictObject({ subject: Subject }),
   "herd/take": z.strictObject({ subject: Subject, id: text.optional() }),
+  "herd/visit": z.strictObject({ cwd: text, request }),
+  "inbox/list": z.strictObject({}),
+  "inbox/answer": z.strictObject({ request }),
   "herd/assignment": z.strictObject({ requestId }),
   "herd/tick": z.strictObject({ now: z.iso.datetime().optional() }),
   "herd/backup": z.strictObject({ directory: text }),
@@ -89,6 +99,7 @@ export interface Hears {
   "owner/close": CloseReceipt;
   "owner/list": Listing;
   "owner/parked": ParkedEntry[];
+  "owner/parkedTool": unknown;
   "owner/attach": null;
   "herd/receive": null;
   "owner/detach": null;
@@ -97,6 +108,9 @@ export interface Hears {
   "herd/parked": ParkedEntry[];
   /** Null when nothing waits. */
   "herd/take": unknown;
+  "herd/visit": VisitOutcome;
+  "inbox/list": InboxEntry[];
+  "inbox/answer": ReplyReceipt;
   "herd/assignment": HandleWire;
   "herd/tick": null;
   "herd/backup": BackupReceipt;

@@ -2,6 +2,7 @@ import type { Owner, OwnerOptions } from "../api.ts";
 import { HerdError, internalFailure } from "../errors.ts";
 import type { ParkedEntry } from "../asks/entry.ts";
 import type { ReplyReceipt } from "../asks/question.ts";
+import type { ParkedToolName } from "../asks/visit-shapes.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { AssignRequest, CloseReceipt, Listing, SteerReceipt } from "../subagent/shapes.ts";
 import type { By } from "./protocol.ts";
@@ -68,6 +69,15 @@ export class RemoteOwner implements Owner<string> {
 
   parked(): Promise<ParkedEntry[]> {
     return this.#call("owner/parked", this.#by);
+  }
+
+  async parkedTool(name: ParkedToolName, input: unknown): Promise<any> {
+    try {
+      return await this.#call("owner/parkedTool", { ...this.#by, name, input });
+    } catch (error) {
+      const failure = error instanceof HerdError ? error : internalFailure(name, error);
+      return { ok: false, error: failure.toJSON() };
+    }
   }
 
   detach(): void {

@@ -2,7 +2,9 @@ import { resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerOptions, OwnerRow } from "../api.ts";
 import type { ParkedEntry } from "../asks/entry.ts";
+import type { HerdInbox } from "../asks/people.ts";
 import type { Question } from "../asks/question.ts";
+import type { VisitOutcome, VisitRequest } from "../asks/visit-shapes.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { Receiver } from "../deliveries/desk.ts";
 import type { Result } from "../deliveries/result.ts";
@@ -83,6 +85,18 @@ export class RemoteHerd implements Herd, Link {
     const taken = await this.connection.call("herd/take", { subject, ...(id !== undefined && { id }) });
     return (taken as Result | null) ?? undefined;
   }
+
+  async visit(given: VisitRequest): Promise<VisitOutcome> {
+    const { signal, ...request } = given ?? {};
+    const cwd = this.cwd;
+    return this.connection.call("herd/visit", { cwd, request }, { signal, waits: true });
+  }
+
+  readonly inbox: HerdInbox = {
+    list: () => this.connection.call("inbox/list", {}),
+    answer: (request) => this.connection.call("inbox/answer", { request }),
+    on: (name, listener) => this.on(name, listener as never),
+  };
 
   owners(): Promise<OwnerRow[]> {
     return this.connection.call("herd/owners", {});

@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import { createMessageConnection, type CancellationToken, type MessageConnection } from "vscode-jsonrpc/node";
+import type { VisitRequest } from "../asks/visit-shapes.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { Receiver } from "../deliveries/desk.ts";
 import { messageOf } from "../errors.ts";
@@ -123,6 +124,7 @@ export class Session {
     "owner/close": ({ request, ...by }) => this.#host.ownerFrom(by).close(request as never),
     "owner/list": (by) => this.#host.ownerFrom(by).list(),
     "owner/parked": (by) => this.#host.ownerFrom(by).parked(),
+    "owner/parkedTool": ({ name, input, ...by }) => this.#host.ownerFrom(by).parkedTool(name, input),
     "owner/attach": async (says) => this.#attach(says),
     "herd/receive": async (says) => this.#receive(says),
     "owner/detach": async ({ receiver }) => this.#detach(receiver),
@@ -130,6 +132,14 @@ export class Session {
     "herd/owners": () => this.#host.owners(),
     "herd/parked": ({ subject }) => this.#host.parked(subject),
     "herd/take": ({ subject, id }) => this.#host.take(subject, id),
+    // A client that is gone waits for nothing: what its visit came to waits on the subject.
+    "herd/visit": ({ cwd, request }, cancelled) =>
+      this.#host.visitFrom(cwd, {
+        ...(request as VisitRequest),
+        signal: AbortSignal.any([cancelled, this.#gone.signal]),
+      }),
+    "inbox/list": () => this.#host.inbox.list(),
+    "inbox/answer": ({ request }) => this.#host.inbox.answer(request as never),
     "herd/assignment": async ({ requestId }) => wireOf(await this.#host.look(requestId)),
     "herd/tick": async ({ now }) => {
       await this.#host.tick(now === undefined ? undefined : new Date(now));

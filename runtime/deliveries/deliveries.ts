@@ -3,7 +3,7 @@ import { HerdError, messageOf } from "../errors.ts";
 import type { Events } from "../events.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { AskRecord, DeliveryRecord, OutcomeRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
-import { treeIdOf } from "../owners.ts";
+import { addressOf, ownerKeyOf } from "../owners.ts";
 import { keys, prefixed } from "../store/keys.ts";
 import { passFailpoint } from "../store/failpoint.ts";
 import { Desk, type Receiver } from "./desk.ts";
@@ -53,6 +53,8 @@ export class Deliveries {
   readonly #waiters = new Map<string, Set<Waiter>>();
   /** Questions whose handler was called in this process. */
   readonly #handed = new Set<string>();
+  /** Assignments whose end a visit waits for, and how many do. */
+  readonly #reserved = new Map<string, number>();
   /** Open questions that were said to be unheard. */
   readonly #unheard = new Set<string>();
   #warnedAt = -Infinity;
@@ -74,7 +76,7 @@ export class Deliveries {
    * @throws HerdError `receiver_exists` unless `replace` is set.
    */
   attach(owner: OwnerRef, receiver: Receiver, { replace = false, replaced }: Attachment = {}): () => void {
-    const treeId = treeIdOf(owner);
+    const treeId = ownerKeyOf(owner);
     const desk = this.#desk(treeId);
     if (desk.own && !replace) throw receiverExists(`owner "${owner.id}"`, "{ replace: true }");
     const before = desk.replaced;
@@ -113,6 +115,7 @@ export class Deliveries {
 
   /** Whether results of this owner are acknowledged by a handler rather than by a handle. */
   hasResultReceiver(request: RequestRecord): boolean {
+    if (this.#reserved.has(request.requestId)) return true;
     // While the herd closes nobody acknowledges: what was not handed over in time is handed over again.
     if (this.#closing) return true;
     return request.parentRunId === undefined && this.receivesResults(request);
@@ -121,6 +124,36 @@ export class Deliveries {
   /** Whether this owner has a receiver of results, also while the herd closes. */
   receivesResults({ owner }: Pick<RequestRecord, "owner">): boolean {
     return this.#receiverOf(owner)?.onResult !== undefined;
+  }
+
+  /** Whether somebody is there now who is told how an assignment of this owner ends. */
+  receives(owner: OwnerRef, requestId: string): boolean {
+    return this.#receiverOf(owner)?.onResult !== undefined || this.#reserved.has(requestId);
+  }
+
+  /**
+   * A visit waits for the end of an assignment and takes it: no receiver is handed it meanwhile.
+   * @returns how to let go; an end that nobody acknowledged by then goes to the receiver, or parks.
+   */
+  reserve(requestId: string): () => void {
+    this.#reserved.set(requestId, (this.#reserved.get(requestId) ?? 0) + 1);
+    return () => {
+      const left = (this.#reserved.get(requestId) ?? 1) - 1;
+      if (left > 0) return void this.#reserved.set(requestId, left);
+      this.#reserved.delete(requestId);
+      this.#offer(requestId);
+    };
+  }
+
+  /** What nobody took goes on its way. */
+  #offer(requestId: string): void {
+    const { kernel } = this.#options;
+    const request = kernel.ended || kernel.fence ? undefined : this.#options.request(requestId);
+    const outcome = request && kernel.committed<OutcomeRecord>(keys.outcome(requestId));
+    const key = request && outcome?.deliveryId && keys.delivery(addressOf(request), outcome.deliveryId);
+    const delivery = key ? kernel.read<DeliveryRecord>(key) : undefined;
+    if (request && delivery) this.#deskFor(request, delivery)?.add(delivery);
+    this.tell(requestId, { type: "changed" });
   }
 
   /** Whether this owner may know of a delivery: it was handed to its receiver, or there is none to hand it to. */
@@ -133,7 +166,8 @@ export class Deliveries {
   }
 
   /** Whether a receiver's handler has this delivery now: nobody else may take it meanwhile. */
-  isLeased({ owner, deliveryId }: Pick<DeliveryRecord, "owner" | "deliveryId">): boolean {
+  isLeased({ owner, deliveryId, requestId, kind }: DeliveryRecord): boolean {
+    if (kind === "result" && this.#reserved.has(requestId)) return true;
     return this.#desks.get(owner)?.isRunning(deliveryId) === true;
   }
 
@@ -147,7 +181,7 @@ export class Deliveries {
   asked(request: RequestRecord, ask: AskRecord, delivery: DeliveryRecord): void {
     const { events } = this.#options;
     const waiters = this.#waiters.get(request.requestId);
-    this.#deskFor(request, delivery)?.add(delivery);
+    this.#deskFor({ owner: ask.addressee ?? request.owner }, delivery)?.add(delivery);
     if (!waiters && !events.has("question")) return;
     const question = this.#options.question(ask, request, 1);
     events.emit("question", question);
@@ -157,7 +191,7 @@ export class Deliveries {
 
   /** An assignment ended, and that is on disk. */
   ended(request: RequestRecord, outcome: OutcomeRecord, delivery: DeliveryRecord | undefined): void {
-    if (delivery) this.#deskFor(request, delivery)?.add(delivery);
+    if (delivery && !this.#reserved.has(request.requestId)) this.#deskFor(request, delivery)?.add(delivery);
     if (this.#options.events.has("result"))
       this.#options.events.emit("result", this.#options.result(request, outcome, 1));
     this.tell(request.requestId, { type: "changed" });
@@ -218,15 +252,16 @@ export class Deliveries {
   }
 
   #receiverOf(owner: OwnerRef): Receiver | undefined {
-    const own = this.#desks.get(treeIdOf(owner))?.own;
+    const own = this.#desks.get(ownerKeyOf(owner))?.own;
     return own ?? (owner.scope === undefined ? undefined : this.#scopes.get(owner.scope));
   }
 
   /** The desk that a delivery goes over, if anybody receives there. */
-  #deskFor({ owner, tree }: RequestRecord, delivery: DeliveryRecord): Desk | undefined {
-    const scoped = owner.scope === undefined || delivery.owner !== tree ? undefined : this.#scopes.get(owner.scope);
+  #deskFor({ owner }: Pick<RequestRecord, "owner">, delivery: DeliveryRecord): Desk | undefined {
+    const isTheirs = owner.scope !== undefined && delivery.owner === ownerKeyOf(owner);
+    const scoped = isTheirs ? this.#scopes.get(owner.scope as string) : undefined;
     if (scoped === undefined) return this.#desks.get(delivery.owner);
-    const desk = this.#desk(tree);
+    const desk = this.#desk(delivery.owner);
     desk.scoped = scoped;
     return desk;
   }
@@ -271,7 +306,10 @@ export class Deliveries {
 
   async #load(treeId: string): Promise<void> {
     const rows = await this.#options.kernel.range(prefixed(`d!${treeId}!`));
-    for (const [, text] of rows) this.#desk(treeId).add(JSON.parse(text) as DeliveryRecord);
+    for (const [, text] of rows) {
+      const delivery = JSON.parse(text) as DeliveryRecord;
+      if (delivery.kind === "question" || !this.#reserved.has(delivery.requestId)) this.#desk(treeId).add(delivery);
+    }
   }
 
   /** Keeps the tree of a delivery in flight, so that its acknowledgement is queued the moment its handler resolves. */

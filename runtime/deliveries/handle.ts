@@ -6,8 +6,8 @@ import type { Result } from "./result.ts";
 
 /** What a handle looks at. Everything it is told is on disk. */
 export interface HandleSource {
-  /** The open question of an assignment, committed, or undefined. */
-  openQuestion(request: RequestRecord): Promise<Question | undefined>;
+  /** The open questions of an assignment, committed, oldest first. */
+  openQuestions(request: RequestRecord): Promise<Question[]>;
   /** The result once it may be told: beside a receiver only after that acknowledged it. */
   endedResult(request: RequestRecord): Result | undefined;
   status(request: RequestRecord): Promise<AssignmentStatus>;
@@ -50,8 +50,9 @@ export class Handle implements Assignment {
 
   async next(options: { signal?: AbortSignal } = {}): Promise<OwnerEvent> {
     const event = await this.#await(options.signal, true, async (told) => {
-      const question = told ?? (await this.#source.openQuestion(this.#request));
-      if (question && !this.#seen.has(question.askId)) return { type: "question" as const, question };
+      const open = told ? [told] : await this.#source.openQuestions(this.#request);
+      const question = open.find(({ askId }) => !this.#seen.has(askId));
+      if (question) return { type: "question" as const, question };
       const result = this.#source.endedResult(this.#request);
       return result && { type: "result" as const, result };
     });
@@ -64,8 +65,8 @@ export class Handle implements Assignment {
     const result = await this.#await(options.signal, false, async () => {
       const ended = this.#source.endedResult(this.#request);
       if (ended) return ended;
-      const question = await this.#source.openQuestion(this.#request);
-      if (question && !this.#seen.has(question.askId)) {
+      for (const question of await this.#source.openQuestions(this.#request)) {
+        if (this.#seen.has(question.askId)) continue;
         this.#seen.add(question.askId);
         this.#source.noteOpen(question);
       }

@@ -1,8 +1,9 @@
-import { activeRequest, shownState } from "../../machines/projection.ts";
+import { activeRequest, openAsks, shownState } from "../../machines/projection.ts";
 import type { WorkerContext } from "../../machines/vocabulary.ts";
 import type { Question } from "../asks/question.ts";
 import type { Engine } from "../engine.ts";
 import type { AskRecord, DeliveryRecord, OutcomeRecord, RequestRecord } from "../kernel/records.ts";
+import { addressOf } from "../owners.ts";
 import { asksOf, keys } from "../store/keys.ts";
 import type { AssignmentStatus } from "./assignment.ts";
 import type { HandleSource } from "./handle.ts";
@@ -23,21 +24,23 @@ export class Lookout implements HandleSource {
     this.#engine = engine;
   }
 
-  async openQuestion(request: RequestRecord): Promise<Question | undefined> {
-    const tree = this.#engine.kernel.loaded(request.tree);
-    let ask: AskRecord | undefined;
+  async openQuestions(request: RequestRecord): Promise<Question[]> {
+    const { kernel } = this.#engine;
+    const asks: (AskRecord | undefined)[] = [];
+    const tree = kernel.loaded(request.tree);
     if (tree) {
       const context = tree.worker(request.runId)?.context;
-      if (context?.assignment?.requestId !== request.requestId || context.ask === null) return undefined;
-      ask = this.#engine.kernel.committed<AskRecord>(keys.ask(context.ask.askId));
-    } else if (this.#engine.kernel.committed(keys.outcome(request.requestId)) === undefined) {
-      const last = (
-        await this.#engine.kernel.store.range({ ...asksOf(request.requestId), reverse: true, limit: 1 })
-      )[0];
-      ask = last && (JSON.parse(last[1]) as AskRecord);
+      if (context?.assignment?.requestId !== request.requestId) return [];
+      asks.push(...openAsks(context.ask).map((askId) => kernel.committed<AskRecord>(keys.ask(askId))));
+    } else if (kernel.committed(keys.outcome(request.requestId)) === undefined) {
+      const rows = await kernel.store.range(asksOf(request.requestId));
+      asks.push(...rows.map(([, text]) => JSON.parse(text) as AskRecord));
     }
-    if (ask === undefined || ask.answer || ask.abandoned) return undefined;
-    return this.#engine.question(ask, request, 1 + Math.max(0, this.#engine.kernel.epoch - epochOf(ask.deliveryId)));
+    return asks.flatMap((ask) => {
+      // What is meant for a person waits in the inbox.
+      if (ask === undefined || ask.answer || ask.abandoned || ask.parked?.to === "user") return [];
+      return [this.#engine.question(ask, request, 1 + Math.max(0, kernel.epoch - epochOf(ask.deliveryId)))];
+    });
   }
 
   endedResult(request: RequestRecord): Result | undefined {
@@ -61,7 +64,7 @@ export class Lookout implements HandleSource {
       { operation: "status", owner: request.owner },
     );
     const result = this.endedResult(request);
-    const question = result ? undefined : await this.openQuestion(request);
+    const [question] = result ? [] : await this.openQuestions(request);
     const { requestId, label, agent, metadata } = request;
     return {
       requestId,
@@ -80,14 +83,14 @@ export class Lookout implements HandleSource {
   returned(request: RequestRecord, deliveryId: string): void {
     if (deliveryId === "" || request.parentRunId !== undefined || this.#engine.options.passive) return;
     if (this.#engine.deliveries.hasResultReceiver(request)) return;
-    const delivery = this.#engine.kernel.read<DeliveryRecord>(keys.delivery(request.tree, deliveryId));
+    const delivery = this.#engine.kernel.read<DeliveryRecord>(keys.delivery(addressOf(request), deliveryId));
     if (delivery) this.#engine.kernel.inBackground(acknowledge(this.#engine, delivery));
   }
 
   /** Somebody in another process has it, whatever becomes of this herd: acknowledges it unless a receiver does that. */
   async returnedElsewhere(request: RequestRecord, deliveryId: string): Promise<void> {
     if (request.parentRunId !== undefined || this.#engine.deliveries.receivesResults(request)) return;
-    const delivery = this.#engine.kernel.read<DeliveryRecord>(keys.delivery(request.tree, deliveryId));
+    const delivery = this.#engine.kernel.read<DeliveryRecord>(keys.delivery(addressOf(request), deliveryId));
     if (delivery) await acknowledge(this.#engine, delivery);
   }
 
@@ -134,9 +137,7 @@ export class Lookout implements HandleSource {
 
   #openDelivery(request: RequestRecord, outcome: OutcomeRecord): DeliveryRecord | undefined {
     if (outcome.deliveryId === undefined) return undefined;
-    return this.#engine.kernel.read<DeliveryRecord>(
-      keys.delivery(request.parentRunId ?? request.tree, outcome.deliveryId),
-    );
+    return this.#engine.kernel.read<DeliveryRecord>(keys.delivery(addressOf(request), outcome.deliveryId));
   }
 }
 

@@ -1,5 +1,6 @@
 import type { WorkerFact } from "../../machines/vocabulary.ts";
 import { endDeadline } from "../asks/deadline.ts";
+import { countsOn, forgetAsked } from "../asks/record.ts";
 import { FUNCTIONS } from "../backend.ts";
 import { releaseClaims } from "../claims.ts";
 import type { Engine, Teller } from "../engine.ts";
@@ -22,15 +23,20 @@ export function recordResult(engine: Engine, fact: Fact<"result.stored">, worker
 }
 
 /**
- * A closed assignment is stored and delivered to nobody, except one whose deadline passed: that is a failure
- * that its owner is told.
+ * A closed assignment is stored and delivered to nobody, except one whose deadline passed, or whose ask expired or was
+ * cancelled: that is a failure that its owner is told.
  */
 export function recordClosed(engine: Engine, fact: Fact<"assignment.closed">, worker: Teller, step: Step): void {
   const { requestId, reason, at } = fact;
-  const late = reason.code === "deadline_exceeded";
-  const error = { code: reason.code, message: reason.message };
-  const outcome = late ? { status: "failed" as const, error } : { status: "closed" as const, error };
-  storeOutcome(engine, { requestId, outcome, endedAt: at }, worker, step, late);
+  const { code, message } = reason;
+  const error = { code, message };
+  // Of a chain of runs that wait for each other the outermost one's owner is told, and nobody in between.
+  const isOutermost = !worker.path.includes("/");
+  const fails = code === "deadline_exceeded" || (isOutermost && (code === "expired" || code === "cancelled"));
+  const outcome = fails ? { status: "failed" as const, error } : { status: "closed" as const, error };
+  // A deliberate cancel is told to whoever receives; without anybody it leaves nothing.
+  const told = fails && (code !== "cancelled" || engine.deliveries.receives(step.tree.owner, requestId));
+  storeOutcome(engine, { requestId, outcome, endedAt: at }, worker, step, told);
 }
 
 function storeOutcome(engine: Engine, ended: OutcomeRecord, worker: Teller, step: Step, deliver: boolean): void {
@@ -54,12 +60,14 @@ function storeOutcome(engine: Engine, ended: OutcomeRecord, worker: Teller, step
       epoch: engine.kernel.epoch,
     };
     ended.deliveryId = delivery.deliveryId;
+    if (countsOn(step, owner)) waitOnSubject(engine, step, delivery);
     step.put(keys.delivery(owner, delivery.deliveryId), delivery);
     engine.backends.deliver(step, delivery);
   } else {
     engine.retain(step, requestId);
   }
   step.put(keys.outcome(requestId), ended);
+  forgetAsked(step, worker, requestId);
   if (worker.context.assignment?.deadline) endDeadline(step, requestId);
   engine.wakeParent(step, worker.path);
   step.after(() => {
@@ -67,6 +75,47 @@ function storeOutcome(engine: Engine, ended: OutcomeRecord, worker: Teller, step
     if (request) engine.deliveries.ended(request, ended, delivery);
     engine.sessions.mark(requestId);
   });
+}
+
+/** Counts, never refused, and is dropped when nobody takes it for long. */
+function waitOnSubject(engine: Engine, step: Step, delivery: DeliveryRecord): void {
+  const { requestId, deliveryId, owner, tree } = delivery;
+  delivery.dropAt = step.now + engine.options.retention.outcomesMs;
+  step.put(keys.due(delivery.dropAt, "outcome", requestId), { tree, owner, deliveryId } satisfies WaitingRow);
+  engine.caps.caller.add(step, requestId);
+}
+
+/** Where an outcome waits, for the pass that drops it. */
+export interface WaitingRow {
+  tree: string;
+  owner: string;
+  deliveryId: string;
+}
+
+/**
+ * An outcome that nobody took for the whole retention goes, with an event that says so. One that somebody takes meanwhile
+ * stays with them. @param key the due row.
+ */
+export async function dropUntaken(
+  engine: Engine,
+  key: string,
+  requestId: string,
+  { tree, owner, deliveryId }: WaitingRow,
+): Promise<void> {
+  await engine.kernel.run(
+    tree,
+    (step) => {
+      const delivery = step.read<DeliveryRecord>(keys.delivery(owner, deliveryId));
+      // A receiver that has it in hand keeps it: the next pass looks again.
+      if (delivery && engine.deliveries.isLeased(delivery)) return;
+      step.del(key);
+      if (delivery === undefined) return;
+      acknowledgeIn(engine, step, delivery);
+      const dropped = { label: delivery.label, requestId, why: "untaken", owner: step.tree.owner };
+      step.after(() => engine.events.emit("dropped", dropped));
+    },
+    { operation: "drop" },
+  );
 }
 
 /**
@@ -88,6 +137,10 @@ export function acknowledgeIn(engine: Engine, step: Step, delivery: DeliveryReco
   step.del(key);
   engine.backends.withdraw(step, delivery);
   if (delivery.kind === "result") {
+    if (delivery.dropAt !== undefined) {
+      step.del(keys.due(delivery.dropAt, "outcome", requestId));
+      engine.caps.caller.remove(step, requestId);
+    }
     engine.retain(step, requestId);
     const resting = step.tree.resting.get(runId);
     const live = step.worker(runId);

@@ -10,6 +10,7 @@ export interface AgentDefinition {
   /** `false` keeps it in the roster and refuses assignments. */
   enabled?: boolean;
   extras?: string[];
+  /** A JSON Schema of what it is started with. */
   input?: object;
   /** How many of its runs execute at once; unlimited unless set. */
   concurrency?: number;
@@ -85,6 +86,10 @@ export class Agents {
       if (value !== undefined && !(Array.isArray(value) && value.every((item) => typeof item === "string"))) {
         throw badAgent(name, field, "a list of names is required");
       }
+    }
+    const { input } = definition;
+    if (input !== undefined && (typeof input !== "object" || input === null || Array.isArray(input))) {
+      throw badAgent(name, "input", "a JSON Schema object is required");
     }
     for (const child of definition.subagents ?? []) {
       if (!(child in all) && !this.#others) throw badAgent(name, "subagents", `"${child}" is not defined`);

@@ -60,7 +60,8 @@ export class Children {
     const { engine, treeId } = this.#execution;
     const request = engine.request(requestId);
     const child = request && engine.kernel.loaded(treeId)?.worker(request.runId);
-    const askId = child?.context.ask?.askId;
+    // What it asks of somebody else is not its parent's to answer.
+    const askId = child?.context.ask?.group === undefined ? child?.context.ask?.askId : undefined;
     const ask = askId === undefined ? undefined : engine.kernel.committed<AskRecord>(keys.ask(askId));
     if (request === undefined || ask === undefined || ask.answer || ask.abandoned) return undefined;
     return this.#questionOf(ask, request);

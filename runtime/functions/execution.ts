@@ -1,16 +1,18 @@
 import type { Outcome, Usage } from "../../machines/vocabulary.ts";
 import type { Engine } from "../engine.ts";
 import { messageOf } from "../errors.ts";
-import type { AskRecord, RequestRecord, SteerRecord } from "../kernel/records.ts";
-import { asksOf, keys, prefixed } from "../store/keys.ts";
+import type { AskRecord, RequestRecord } from "../kernel/records.ts";
+import { keys } from "../store/keys.ts";
 import type { AgentDefinition } from "./agent.ts";
+import { AskTurns, type AskPlace } from "./ask-turns.ts";
 import { Children } from "./children.ts";
 import { workerFace } from "./face.ts";
 import { failed, hold, outcomeOf, settle } from "./finish.ts";
 import type { Functions } from "./functions.ts";
-import { describeMismatch, Journal, type Claim, type Entry, type Wanted } from "./journal.ts";
+import { describeMismatch, Journal, type Claim, type Wanted } from "./journal.ts";
 import { Occupation } from "./occupation.ts";
 import { Reports } from "./reports.ts";
+import { restore } from "./restore.ts";
 import { never, Revocation } from "./revocation.ts";
 import { Steers } from "./steers.ts";
 import type { StopReason } from "./worker.ts";
@@ -38,8 +40,9 @@ export class Execution {
   revoked = false;
   /** UTC milliseconds since when it only waits, or undefined while it executes. */
   waitingSince: number | undefined;
-  /** The question that is open now. */
-  #openAsk: string | undefined;
+  /** The questions that are open now. */
+  readonly #openAsks = new Set<string>();
+  readonly #turns = new AskTurns();
   readonly #occupation = new Occupation();
   readonly #fresh: boolean;
   readonly #revocation: Revocation;
@@ -48,7 +51,6 @@ export class Execution {
   /** How often something of this run or of its children changed. */
   changes = 0;
   #news: { resolve: () => void; reject: (reason: unknown) => void }[] = [];
-  #asking: Promise<void> = Promise.resolve();
   #checking = false;
   #closing = false;
   /** Waits for a child that waits for this run: nothing would start it again if it left memory. */
@@ -108,7 +110,7 @@ export class Execution {
       outcome = failed("worker_error", error, this.reports.usage);
     }
     // An open question keeps the run going: a step under way must come to its journal, or its effect is done again.
-    while (this.#openAsk !== undefined && this.#occupation.doing.steps > 0 && !this.revoked) await this.news();
+    while (this.#openAsks.size > 0 && this.#occupation.doing.steps > 0 && !this.revoked) await this.news();
     if (!this.revoked) await this.#finish(outcome);
   }
 
@@ -137,7 +139,7 @@ export class Execution {
     const queued = worker.state === "settling.queued";
     if (queued) await this.#launch();
     if (worker.state === "blocked.onBackend") await this.#release();
-    if (!this.#fresh && !queued) await this.#read();
+    if (!this.#fresh && !queued) await restore(this, (askId) => this.#openAsks.add(askId));
     return definition;
   }
 
@@ -149,26 +151,6 @@ export class Execution {
   /** What held the run may be over: it tries again. */
   async #release(): Promise<void> {
     await this.command("release", (step) => step.send(this.runId, { type: "turn.started", at: step.now }));
-  }
-
-  async #read(): Promise<void> {
-    const { requestId } = this.request;
-    const { kernel } = this.engine;
-    const prefix = keys.journal(requestId, "");
-    for (const [key, text] of await kernel.store.range(prefixed(prefix))) {
-      this.journal.set(key.slice(prefix.length), JSON.parse(text) as Entry);
-    }
-    for (const [, text] of await kernel.store.range(prefixed(keys.steer(requestId, "")))) {
-      this.steers.add(JSON.parse(text) as SteerRecord);
-    }
-    for (const [, text] of await kernel.store.range(asksOf(requestId))) {
-      const ask = JSON.parse(text) as AskRecord;
-      // An answer that came while these rows were being read is newer than they are.
-      const known = ask.journalKey === undefined ? undefined : this.journal.get(ask.journalKey);
-      if (known?.kind === "ask" && known.ask.answer) continue;
-      if (ask.journalKey !== undefined) this.journal.set(ask.journalKey, { kind: "ask", ask });
-      if (!ask.answer && !ask.abandoned) this.#openAsk = ask.askId;
-    }
   }
 
   /** Finds the call in the journal; a call that does not fit what is recorded holds the run and never returns. */
@@ -217,6 +199,24 @@ export class Execution {
   }
 
   /**
+   * Waits, from within a step, for what another run comes to: it does nothing meanwhile and gives its place back, but stays
+   * in memory, where that is told.
+   */
+  async visiting<T>(fn: () => Promise<T>): Promise<T> {
+    this.#occupation.doing.steps--;
+    this.#occupation.waitingFor.visit++;
+    this.#check();
+    try {
+      return await fn();
+    } finally {
+      this.#occupation.waitingFor.visit--;
+      this.#occupation.doing.steps++;
+      this.#goOn();
+      await this.proceed();
+    }
+  }
+
+  /**
    * Waits until something may have changed for this run.
    * @param seen `changes` before the caller looked, when it awaited something since: what came meanwhile counts.
    */
@@ -233,23 +233,30 @@ export class Execution {
   /** While a question is open every other call waits. */
   async gate(): Promise<void> {
     await this.live();
-    while (this.#openAsk !== undefined) await this.news("answer");
+    while (this.#openAsks.size > 0) await this.news("answer");
     await this.live();
   }
 
-  /** One question at a time, first come first asked. */
-  async inTurn<T>(fn: () => Promise<T>): Promise<T> {
-    const before = this.#asking;
-    let leave!: () => void;
-    this.#asking = new Promise((resolve) => (leave = resolve));
+  /** Whether any question waits for its answer. */
+  get asks(): boolean {
+    return this.#openAsks.size > 0;
+  }
+
+  /** Takes a place among those that want to ask, at once: first come, first asked. */
+  askPlace(group?: string): AskPlace {
+    return this.#turns.take(group);
+  }
+
+  /** Waits for the turn of a place, and gives it back when the question has its answer. */
+  async inTurn<T>(place: AskPlace, fn: () => Promise<T>): Promise<T> {
     this.#occupation.waitingFor.turn++;
     this.#check();
-    await before;
+    await place.begun;
     this.#occupation.waitingFor.turn--;
     try {
       return await fn();
     } finally {
-      leave();
+      place.leave();
     }
   }
 
@@ -286,7 +293,7 @@ export class Execution {
   /** Its question is on disk. */
   asked(askId: string): void {
     this.changes++;
-    this.#openAsk = askId;
+    this.#openAsks.add(askId);
     const ask = this.engine.kernel.committed<AskRecord>(keys.ask(askId));
     if (ask?.journalKey !== undefined) this.journal.set(ask.journalKey, { kind: "ask", ask });
     this.#changed();
@@ -294,7 +301,7 @@ export class Execution {
 
   answered(ask: AskRecord): void {
     this.changes++;
-    if (this.#openAsk === ask.askId) this.#openAsk = undefined;
+    this.#openAsks.delete(ask.askId);
     if (ask.journalKey !== undefined) this.journal.set(ask.journalKey, { kind: "ask", ask });
   }
 
@@ -385,7 +392,8 @@ export class Execution {
 
   /** A run that waits gives its place back, is `blocked`, and may leave memory. */
   async #wait(): Promise<void> {
-    const waits = this.#openAsk === undefined ? await this.children.awaited() : "asleep";
+    const visits = this.#occupation.waitingFor.visit > 0 ? "watching" : await this.children.awaited();
+    const waits = this.#openAsks.size === 0 ? visits : "asleep";
     if (waits === undefined || this.revoked || !this.#occupation.onlyWaits) return;
     this.#watching = waits === "watching";
     if (this.waitingSince === undefined) {

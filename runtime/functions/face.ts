@@ -1,12 +1,15 @@
 import { whyNot, rules } from "../../machines/eligibility.ts";
 import type { Json } from "../../machines/vocabulary.ts";
 import { paneIdOf } from "../backend.ts";
-import { askOwner, AskOwnerInput } from "../asks/ask.ts";
+import { AskOwnerInput } from "../asks/ask.ts";
+import { isExpired } from "../asks/expiry.ts";
+import { parkedTool } from "../asks/tools.ts";
+import { askFields, EXPIRED } from "../asks/formats.ts";
 import type { Question } from "../asks/question.ts";
 import { reply, replyFields } from "../asks/reply.ts";
 import { HerdError, internalFailure, invalidRequest, withoutUndefined } from "../errors.ts";
 import { idFrom } from "../ids.ts";
-import type { AskRecord, RequestRecord } from "../kernel/records.ts";
+import type { RequestRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import { parseRequest } from "../request.ts";
 import type { Controller } from "../subagent/acceptance.ts";
@@ -18,13 +21,11 @@ import { steer } from "../subagent/steer.ts";
 import type { ToolRefusal } from "../subagent/shapes.ts";
 import { subagent } from "../subagent/tools.ts";
 import { keys } from "../store/keys.ts";
+import { Asking } from "./asking.ts";
 import type { Execution } from "./execution.ts";
-import type { AskEntry, AssignEntry, StepEntry, Wanted } from "./journal.ts";
+import type { AssignEntry, StepEntry, Wanted } from "./journal.ts";
 import { attempt, checkStep, jsonOf } from "./step.ts";
-import { StopReason, type AskOwnerRequest, type Worker } from "./worker.ts";
-
-/** Reasons that pass by themselves: the typed call waits for them. */
-const PASSING = new Set(["already_waiting", "request_unacknowledged", "child_work_active"]);
+import { StopReason, type AskOwnerRequest, type ParkedAskRequest, type Worker } from "./worker.ts";
 
 type ChildRequest = Parameters<Worker["assign"]>[0];
 
@@ -54,72 +55,23 @@ export function workerFace(execution: Execution): Worker {
     },
   });
 
+  const asking = new Asking(execution);
+
   /** Refuses what only a worker with subagents may do. */
   const assertDelegates = (operation: string): void => {
     if ((engine.agents.find(request.agent)?.subagents?.length ?? 0) > 0 && request.parentRunId === undefined) return;
     throw notController(request.label, operation);
   };
 
-  /** Opens the question under its key, waiting while what speaks against it passes by itself. */
-  async function open(
-    key: string,
-    { question, files }: AskOwnerRequest,
-    calls: string[],
-    wait: boolean,
-  ): Promise<void> {
-    for (;;) {
-      const seen = execution.changes;
-      try {
-        await execution.during("running", () =>
-          askOwner(engine, {
-            treeId,
-            runId,
-            request: { question, ...(files && { files }) },
-            calls,
-            journalKey: key,
-          }),
-        );
-        return;
-      } catch (error) {
-        if (!wait || !(error instanceof HerdError) || !PASSING.has(error.reason)) throw error;
-        execution.functions.noteWait(runId, whyItWaits(execution));
-        await execution.news("turn", seen);
-        execution.functions.noteWait(runId, undefined);
-        await execution.live();
-      }
-    }
-  }
-
-  /** Waits for the answer in the journal. */
-  async function answerOf(key: string): Promise<AskRecord & { answer: NonNullable<AskRecord["answer"]> }> {
-    for (;;) {
-      const ask = (execution.journal.get(key) as AskEntry | undefined)?.ask;
-      if (ask?.answer) {
-        await execution.proceed();
-        return { ...ask, answer: ask.answer };
-      }
-      await execution.news("answer");
-    }
-  }
-
   async function claimAsk({ name, question }: AskOwnerRequest) {
     await execution.live();
-    return execution.claim({ kind: "ask", name, base: "ask", text: question });
-  }
-
-  async function ask(claim: { type: string; key: string }, asked: AskOwnerRequest, calls: string[], wait: boolean) {
-    if (claim.type === "recorded") return answerOf(claim.key);
-    const once = async () => {
-      await open(claim.key, asked, calls, wait);
-      return answerOf(claim.key);
-    };
-    return wait ? execution.inTurn(once) : once();
+    return execution.claim({ kind: "ask", name, base: "ask", text: question, asks: "owner" });
   }
 
   async function askAsTool(claim: { type: string; key: string }, asked: AskOwnerRequest, batch: string[]) {
     try {
-      const { askId, requestId, answer } = await ask(claim, asked, batch, false);
-      return { ok: true as const, askId, assignmentRequestId: requestId, answer: answer.message };
+      const { askId, requestId, answer } = await asking.ask(claim, asking.ofOwner(asked, batch));
+      return { ok: true as const, askId, assignmentRequestId: requestId, answer: answer.message as string };
     } catch (error) {
       return refusalOf("ask_owner", error);
     }
@@ -193,14 +145,30 @@ export function workerFace(execution: Execution): Worker {
     requestId: request.requestId,
     cwd: request.cwd,
     files: request.files,
-    extras: {},
+    ...(request.input !== undefined && { input: request.input }),
+    extras: request.extras ?? {},
     history: execution.history,
     get signal() {
       return execution.signal;
     },
 
     async askOwner(asked) {
-      return (await ask(await claimAsk(asked), asked, ["ask_owner"], asked.wait ?? true)).answer.message;
+      return asking.placed(asked.wait ?? true, undefined, async (place) => {
+        const claim = await claimAsk(asked);
+        return (await asking.ask(claim, asking.ofOwner(asked, ["ask_owner"]), place)).answer.message as string;
+      });
+    },
+
+    async ask(given: ParkedAskRequest) {
+      const { wait = true, groupId } = (given ?? {}) as ParkedAskRequest;
+      return asking.placed(wait !== false, groupId, async (place) => {
+        const fields = await askFields(given);
+        await execution.live();
+        const { name, question: text, to: asks } = fields;
+        const claim = await execution.claim({ kind: "ask", name, base: "ask", text, asks });
+        const { message } = (await asking.ask(claim, asking.parked(fields), place)).answer;
+        return isExpired(message) ? EXPIRED : message;
+      });
     },
 
     async askOwnerTool(input, { batch }) {
@@ -294,6 +262,20 @@ export function workerFace(execution: Execution): Worker {
       });
     },
 
+    async parkedTool(tool, input) {
+      // What waits on the subject of the outermost run, as it is when this is called for the first time.
+      const { owner } = await engine.kernel.tree(treeId);
+      return journalled(
+        `parked:${tool}`,
+        async (key) => {
+          const caller = { visitor: runId, id: idFrom(`${request.requestId}/${key}`) };
+          const call = () => parkedTool(engine, owner, tool, input, caller);
+          return (await told(() => execution.visiting(call) as Promise<object>)) as unknown as Json;
+        },
+        {},
+      );
+    },
+
     async list() {
       assertDelegates("list");
       return list(engine, place);
@@ -337,18 +319,6 @@ export function workerFace(execution: Execution): Worker {
       rule.nextAction,
     );
   }
-}
-
-/** What keeps a question back that nothing moves on by itself: a result that the function has not read yet. */
-function whyItWaits({ engine, treeId, runId }: Execution): string | undefined {
-  const tree = engine.kernel.loaded(treeId);
-  const worker = tree?.worker(runId);
-  if (tree === undefined || worker === undefined) return undefined;
-  const { active, undelivered } = worker.context.children;
-  if (active > 0 || undelivered === 0) return undefined;
-  const unread = [...tree.resting.values()].filter(({ path }) => path.startsWith(`${worker.path}/`));
-  const labels = unread.map(({ context }) => `"${context.label}"`).join(", ");
-  return `It has a question for its owner and waits until it has read the result of ${labels}: await its result().`;
 }
 
 /** How an assignment is told apart in the journal: by agent, session or label, whichever names its worker. */

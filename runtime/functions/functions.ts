@@ -153,6 +153,10 @@ export class Functions implements FunctionExecutor {
     else this.#waits.set(runId, why);
   }
 
+  rests(runId: string): boolean {
+    return this.#executions.get(runId)?.waiting ?? true;
+  }
+
   /** The answer to an open question is on disk. */
   answered(runId: string, ask: AskRecord): void {
     this.#executions.get(runId)?.answered(ask);
@@ -193,6 +197,7 @@ export class Functions implements FunctionExecutor {
       if (this.#waiting.size <= maxParkedRuns) break;
       oldest.park();
     }
+    this.#engine.visits.look(execution.treeId);
     this.#engine.quieter();
   }
 

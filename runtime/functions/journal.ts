@@ -36,7 +36,12 @@ export interface Wanted {
   base: string;
   agent?: string;
   text?: string;
+  /** Of a question: who is asked. */
+  asks?: Asked;
 }
+
+/** Who a question is put to: the direct owner, the caller or a person. */
+export type Asked = "owner" | "caller" | "user";
 
 export type Claim =
   | { type: "recorded"; key: string; entry: Entry }
@@ -75,14 +80,15 @@ export class Journal {
       const key = `${name}#${number}`;
       const entry = this.#entries.get(key);
       if (entry === undefined) return this.#claimNew(key);
-      const fits = entry.kind === kind && (entry.kind !== "assign" || entry.agent === wanted.agent);
+      const fits = entry.kind === kind && isSame(entry, wanted);
       return fits ? this.#claimRecorded(key, entry) : { type: "mismatch", key, entry, certain: true };
     }
     return this.#claimUnnamed(wanted);
   }
 
   /** Unnamed calls are told apart by their text, so parallel branches may come in any order. */
-  #claimUnnamed({ base, kind, agent, text }: Wanted): Claim {
+  #claimUnnamed(wanted: Wanted): Claim {
+    const { base, kind, text } = wanted;
     let other: { key: string; entry: Entry } | undefined;
     let number = 1;
     for (; ; number++) {
@@ -90,7 +96,7 @@ export class Journal {
       const entry = this.#entries.get(key);
       if (entry === undefined && !this.#claimed.has(key)) break;
       if (entry === undefined || this.#claimed.has(key)) continue;
-      if (entry.kind === kind && textOf(entry) === text && (entry.kind !== "assign" || entry.agent === agent)) {
+      if (entry.kind === kind && textOf(entry) === text && isSame(entry, wanted)) {
         return this.#claimRecorded(key, entry);
       }
       other ??= { key, entry };
@@ -110,6 +116,18 @@ export class Journal {
   }
 }
 
+/** A child of the same agent, a question to the same side. */
+function isSame(entry: Entry, { agent, asks }: Wanted): boolean {
+  if (entry.kind === "assign") return entry.agent === agent;
+  return entry.kind !== "ask" || askedOf(entry) === asks;
+}
+
+function askedOf({ ask }: AskEntry): Asked {
+  return ask.parked?.to ?? "owner";
+}
+
+const WHOM: Record<Asked, string> = { owner: "", caller: " to its caller", user: " to a person" };
+
 function textOf(entry: Entry): string | undefined {
   if (entry.kind === "ask") return entry.ask.question;
   return entry.kind === "assign" ? entry.task : undefined;
@@ -121,13 +139,13 @@ export function describeMismatch({ key, entry }: { key: string; entry: Entry }, 
     wanted.kind === "step"
       ? `a step named ${JSON.stringify(wanted.name)}`
       : wanted.kind === "ask"
-        ? `the question ${JSON.stringify(wanted.text)}`
+        ? `the question ${JSON.stringify(wanted.text)}${WHOM[wanted.asks ?? "owner"]}`
         : `the task ${JSON.stringify(wanted.text)} for agent "${wanted.agent}"`;
   const then =
     entry.kind === "step"
       ? "a step"
       : entry.kind === "ask"
-        ? `the question ${JSON.stringify(entry.ask.question)}`
+        ? `the question ${JSON.stringify(entry.ask.question)}${WHOM[askedOf(entry)]}`
         : `the task ${JSON.stringify(entry.task)} for agent "${entry.agent}"`;
   return (
     `The journal has ${then} under "${key}", this program comes with ${now}. Next: run a program that asks for what ` +

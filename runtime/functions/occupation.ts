@@ -2,8 +2,8 @@
 export class Occupation {
   /** Commands on their way to disk, steps, and handlers of children's questions. */
   readonly doing = { running: 0, steps: 0, handlers: 0 };
-  /** Calls that wait for the owner's answer, for their turn to ask, or for children. */
-  readonly waitingFor = { answer: 0, turn: 0, children: 0 };
+  /** Calls that wait for the owner's answer, for their turn to ask, for children, or for a run that they visit. */
+  readonly waitingFor = { answer: 0, turn: 0, children: 0, visit: 0 };
 
   /** Something of it is under way, whatever else waits. */
   get acts(): boolean {
@@ -12,7 +12,7 @@ export class Occupation {
 
   /** Nothing goes on unless somebody else acts. A handler that waits with a question of its own counts as waiting. */
   get onlyWaits(): boolean {
-    const { answer, turn, children } = this.waitingFor;
-    return !this.acts && answer + turn + children > 0 && this.doing.handlers <= answer + turn;
+    const { answer, turn, children, visit } = this.waitingFor;
+    return !this.acts && answer + turn + children + visit > 0 && this.doing.handlers <= answer + turn;
   }
 }

@@ -1,5 +1,6 @@
-import type { Evidence, Json, Usage } from "../../machines/vocabulary.ts";
+import type { AnswerFormat, Evidence, Json, Usage } from "../../machines/vocabulary.ts";
 import type { Question, ReplyReceipt } from "../asks/question.ts";
+import type { ParkedToolName } from "../asks/visit-shapes.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type {
   AskOwnerAnswer,
@@ -22,6 +23,32 @@ export interface AskOwnerRequest {
   wait?: boolean;
 }
 
+/** What a worker asks whoever called it, or a person. */
+export interface ParkedAskRequest {
+  /** Text of at most 8,192 characters; may be left out when there is a `payload`. */
+  question?: string;
+  /** What the answer must be; `text` unless set. */
+  answerFormat?: AnswerFormat;
+  /** JSON that the answering side reads beside or instead of the question. Not for a person. */
+  payload?: Json;
+  /** Of `select` the values to choose from; of `text` suggestions. */
+  options?: Json[];
+  /** JSON Schema: of a `form` required, of a `free` answer optional. */
+  schema?: object;
+  /** Several asks under one group may be open at once; the run goes on when the last of them is answered. */
+  groupId?: string;
+  /** When it is given up; 30 days from now unless set (`callerAskTtl`). A string needs its zone. */
+  expiresAt?: Date | string;
+  /** Then: `kill` (the default) tears the run down with what waits for it, `resume` answers with `EXPIRED`. */
+  onExpiry?: "kill" | "resume";
+  /** `caller`, unless set: the ask parks on the subject of the outermost run. `user`: it goes to `herd.inbox`. */
+  to?: "caller" | "user";
+  /** Names it in the journal, so that its text may be reworded while it is open. */
+  name?: string;
+  /** `false`: be refused at once instead of waiting for children, another question or an unread request. */
+  wait?: boolean;
+}
+
 /** What a worker's function is given: its task's surroundings, and everything that is kept over a crash. */
 export interface Worker {
   /**
@@ -32,6 +59,15 @@ export interface Worker {
    * @throws HerdError with the reason, for every other reason or with `wait: false`.
    */
   askOwner(request: AskOwnerRequest): Promise<string>;
+  /**
+   * Parks a question on the subject of the outermost run and resolves to the answer, checked by its format: text to a
+   * string, `confirm` to a boolean, `select` to the chosen value, `form` to the object, `free` to any JSON.
+   *
+   * What can happen twice: nothing; asked once, answered once, whatever dies in between. Several of one `groupId` may be
+   * asked at once; others wait their turn, and while any is open every other call of the worker waits.
+   * @throws HerdError `invalid_field` before anything is stored, `limit` when there are too many, or the reason why not.
+   */
+  ask(request: ParkedAskRequest): Promise<any>;
   /**
    * Starts a child and resolves to its handle. `onQuestion` answers what the child asks; without it reading the
    * result of an asking child rejects with `question_waiting`.
@@ -67,6 +103,13 @@ export interface Worker {
   askOwnerTool(input: unknown, options: { batch: string[] }): Promise<AskOwnerAnswer | ToolRefusal>;
   /** The model-facing `subagent` for a worker that may delegate: snake_case JSON, nothing thrown. */
   subagent(input: unknown): Promise<any>;
+  /**
+   * One call of `list_parked`, `resume_parked` or `cancel_parked` on the subject of the outermost run: snake_case JSON,
+   * nothing thrown.
+   *
+   * What can happen twice: nothing; a re-run gets what the first call came to.
+   */
+  parkedTool(name: ParkedToolName, input: unknown): Promise<any>;
   /** The handle of a worker of its own by the `request_id` that `subagent` gave, to await its result. */
   assignment(requestId: string, options?: { onQuestion?: (question: Question) => unknown }): Promise<Assignment>;
   /** Its workers and its agents as they are now: not journalled, so a re-run may see something else. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { AgentDefinition } from "../functions/agent.ts";
 import { createTestHerd, FaultPlan, faultyStore, memoryStore, type TestHerd } from "../testing/index.ts";
 import { keys } from "../store/keys.ts";
-import { treeIdOf } from "../owners.ts";
+import { ownerKeyOf } from "../owners.ts";
 
 const asks: AgentDefinition = {
   description: "asks before it answers",
@@ -17,7 +17,7 @@ const faulty = async (reopen = { attempts: 8, pauseMs: 0 }) => {
   const t = await createTestHerd({ agents, store: faultyStore(inner, plan), reopen });
   return { t, plan, inner };
 };
-const treeOf = (owner: string) => treeIdOf({ id: owner });
+const treeOf = (owner: string) => ownerKeyOf({ id: owner });
 const rowsOf = (t: TestHerd, prefix: string) => t.store.range({ gte: prefix, lt: `${prefix}~` });
 
 describe("a batch that the store refuses", () => {

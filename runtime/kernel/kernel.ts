@@ -1,45 +1,13 @@
 import { HerdError, internalFailure, messageOf } from "../errors.ts";
-import { Committer, type CommitterOptions } from "../store/committer.ts";
+import { Committer } from "../store/committer.ts";
 import { keys, prefixed } from "../store/keys.ts";
 import { readSequence, sequenceOperation } from "../store/sequence.ts";
 import type { Operation, Range, Row, Store } from "../store/store.ts";
+import { FORMAT, unknownFormat, type KernelOptions, type StepOptions } from "./options.ts";
 import { RecentRecords } from "./recent.ts";
 import type { OwnerRef } from "./records.ts";
-import { Step, type Recorder } from "./step.ts";
+import { Step } from "./step.ts";
 import { Tree } from "./tree.ts";
-
-/** The row format this version reads and writes. */
-export const FORMAT = 1;
-
-export interface KernelOptions extends Omit<CommitterOptions, "fenced"> {
-  /** Trees kept in memory while nothing happens in them; a soft limit. */
-  maxTrees: number;
-  /** Reads without changing anything: no epoch, no commands. */
-  passive: boolean;
-  /** Whether anything is executed while this herd has the store. */
-  executes: boolean;
-  now(): number;
-  record: Recorder;
-  /** Whether steps note which workers changed their state. */
-  notesChanges(): boolean;
-  /** A step is complete and about to be queued. */
-  captured(step: Step): void;
-  fenced(error: HerdError): void;
-}
-
-export interface StepOptions {
-  /** What the command is called in errors. */
-  operation: string;
-  /** Acknowledgements: the promise resolves at once, the batch follows with the next one. */
-  lazy?: boolean;
-  /** Whose tree it is, needed when the tree is new. */
-  owner?: OwnerRef;
-  /**
-   * An owner's command: refused as `overloaded` while too much waits for the disk. What workers and the engine itself
-   * do has begun already and is never refused; there is at most one such command for each run under way.
-   */
-  refusable?: boolean;
-}
 
 /** Runs commands on trees: reads a tree when it is first needed, commits every step as one batch, forgets idle trees. */
 export class Kernel {
@@ -53,7 +21,8 @@ export class Kernel {
   /** Trees dropped with uncommitted rows: they are read again only after everything queued is on disk. */
   readonly #stale = new Set<string>();
   #committer!: Committer;
-  #step: Step | undefined;
+  /** The steps that run now: one, or one for each tree of a command that touches several. */
+  #steps: readonly Step[] = [];
   #epoch = 0;
   #ended = false;
 
@@ -188,44 +157,80 @@ export class Kernel {
     }
   }
 
+  /**
+   * Runs one command on several trees: they are read first, then its body runs in one synchronous section with a step for
+   * each, in the order given, and all of it is one batch.
+   *
+   * @param trees their ids, each once, with whose they are where they may be new.
+   */
+  async runAcross<T>(
+    trees: readonly { id: string; owner?: OwnerRef }[],
+    body: (steps: readonly Step[]) => T,
+    options: StepOptions,
+  ): Promise<T> {
+    for (const { id } of trees) this.pin(id);
+    try {
+      for (;;) {
+        if (this.#committer.recovery) await this.ready();
+        const read: Tree[] = [];
+        for (const { id, owner = { id: "" } } of trees) read.push(await this.tree(id, owner));
+        this.#committer.admit(options.operation, options.refusable);
+        // One may have been dropped while another was read.
+        const isCurrent = read.every(
+          (tree) => !this.#stale.has(tree.id) && (this.#trees.get(tree.id) ?? tree) === tree,
+        );
+        if (isCurrent && !this.#committer.recovery) return await this.#runOnAll(read, body, options);
+      }
+    } finally {
+      for (const { id } of trees) this.unpin(id);
+    }
+  }
+
   #runOn<T>(tree: Tree, body: (step: Step) => T, options: StepOptions): Promise<T> {
-    const step = new Step(tree, this.#options.now(), (key) => this.read(key), this.#options.notesChanges());
+    return this.#runOnAll([tree], ([step]) => body(step as Step), options);
+  }
+
+  #runOnAll<T>(trees: readonly Tree[], body: (steps: readonly Step[]) => T, options: StepOptions): Promise<T> {
+    const now = this.#options.now();
+    const steps = trees.map((tree) => new Step(tree, now, (key) => this.read(key), this.#options.notesChanges()));
     let value: T;
     try {
-      value = this.#take(step, body);
+      value = this.#take(steps, body);
     } catch (error) {
-      step.undo();
+      for (const step of steps) step.undo();
       const failure = error instanceof HerdError ? error : internalFailure(options.operation, error);
-      if (step.dirty) {
-        this.#drop(tree);
-        return Promise.reject(failure);
-      }
+      const dirty = steps.filter((step) => step.dirty);
+      for (const { tree } of dirty) this.#drop(tree);
+      if (dirty.length > 0) return Promise.reject(failure);
       return this.#committer.settled().then(() => Promise.reject(failure));
     }
-    this.#touch(tree);
-    const { writes: operations, afterCommit } = step;
+    for (const tree of trees) this.#touch(tree);
+    const operations = steps.flatMap((step) => step.writes);
+    const afterCommit = steps.flatMap((step) => step.afterCommit);
     for (const write of operations) {
       this.#recent.set(write.key, write.record, write.type === "put" ? write.value.length : 0);
     }
     if (operations.length === 0 && afterCommit.length === 0) {
       return options.lazy ? Promise.resolve(value) : this.#committer.settled().then(() => value);
     }
-    this.pin(tree.id);
+    for (const tree of trees) this.pin(tree.id);
     return new Promise((resolve, reject) => {
       this.#committer.submit({
         operations,
-        group: tree.id,
+        groups: trees.map((tree) => tree.id),
         ...(options.lazy && { lazy: true }),
         landed: () => {
-          this.unpin(tree.id);
+          for (const tree of trees) this.unpin(tree.id);
           resolve(value);
           for (const task of afterCommit) this.#carryOut(task);
         },
         undone: (error) => {
-          this.unpin(tree.id);
-          step.undo();
+          for (const step of steps) step.undo();
           for (const { key } of operations) this.#recent.delete(key);
-          this.#drop(tree);
+          for (const tree of trees) {
+            this.unpin(tree.id);
+            this.#drop(tree);
+          }
           reject(error);
         },
       });
@@ -255,7 +260,7 @@ export class Kernel {
     this.#committer.admit("write");
     for (const { key } of operations) this.#recent.delete(key);
     return new Promise((resolve, reject) =>
-      this.#committer.submit({ operations, group: "rows", landed: resolve, undone: reject }),
+      this.#committer.submit({ operations, groups: ["rows"], landed: resolve, undone: reject }),
     );
   }
 
@@ -289,7 +294,7 @@ export class Kernel {
     if (!this.#options.passive && !this.fence && inOrder) {
       this.#committer.submit({
         operations: [{ type: "put", key: keys.meta("clean"), value: String(this.#epoch) }],
-        group: "meta",
+        groups: ["meta"],
         landed: () => undefined,
         undone: () => undefined,
       });
@@ -308,18 +313,20 @@ export class Kernel {
     await this.store.close();
   }
 
-  #take<T>(step: Step, body: (step: Step) => T): T {
-    this.#step = step;
+  #take<T>(steps: readonly Step[], body: (steps: readonly Step[]) => T): T {
+    this.#steps = steps;
     try {
-      const value = body(step);
-      // The first command of a new owner brings its root along.
-      if (step.dirty && !step.tree.written.has("")) step.touchRoot();
-      step.settle(this.#options.record);
-      step.capture();
-      this.#options.captured(step);
+      const value = body(steps);
+      for (const step of steps) {
+        // The first command of a new owner brings its root along.
+        if (step.dirty && !step.tree.written.has("")) step.touchRoot();
+        step.settle(this.#options.record);
+        step.capture();
+        this.#options.captured(step);
+      }
       return value;
     } finally {
-      this.#step = undefined;
+      this.#steps = [];
     }
   }
 
@@ -337,8 +344,7 @@ export class Kernel {
     const rows = await this.store.range(prefixed(keys.actor(treeId, "")));
     const tree: Tree = new Tree(treeId, owner, rows, (event) => {
       // While the tree is being built no step runs, and there is no tree to compare with.
-      const step = this.#step;
-      if (step !== undefined && step.tree === tree) step.observe(event);
+      for (const step of this.#steps) if (step.tree === tree) step.observe(event);
     });
     // Who only looks need not say whose tree it is; one that does not exist yet is not kept under no name.
     if (rows.length > 0 || owner.id !== "") this.#trees.set(treeId, tree);
@@ -366,15 +372,4 @@ export class Kernel {
 
 function parsed<T>(text: string | undefined): T | undefined {
   return text === undefined ? undefined : (JSON.parse(text) as T);
-}
-
-/** The store was written by a version that keeps its rows in another way. */
-export function unknownFormat(format: string): HerdError {
-  return new HerdError({
-    category: "internal_failure",
-    reason: "store_format",
-    message: `The store has format ${format}, this version of pi-herd reads format ${FORMAT}`,
-    nextAction: "open it with the version of pi-herd that wrote it, or upgrade pi-herd",
-    operation: "open",
-  });
 }

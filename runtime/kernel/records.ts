@@ -1,5 +1,5 @@
 import type { LaunchPolicy } from "../definitions/definition.ts";
-import type { Evidence, Json, Outcome } from "../../machines/vocabulary.ts";
+import type { Evidence, Json, Outcome, ParkedAsk } from "../../machines/vocabulary.ts";
 
 /** The rows that are not actors. All are JSON; what is unset is absent. */
 
@@ -32,6 +32,9 @@ export interface RequestRecord {
   /** Set when its session holds more than this assignment. */
   continues?: true;
   metadata?: Json;
+  /** What a function reads besides its task: `worker.input` and `worker.extras`. */
+  input?: Json;
+  extras?: Record<string, Json>;
   deadlineMs?: number;
   /** The row of the owner's own id for it. */
   callerKey?: string;
@@ -59,11 +62,24 @@ export interface AskRecord {
   askedAt: number;
   /** The key of whom it is addressed to: an owner's tree, or a parent worker's run. */
   owner: string;
+  /** Its place in the order. A question to a person has no delivery: it waits in the inbox. */
   deliveryId: string;
   journalKey?: string;
-  answer?: { message: string; files: Evidence[]; at: number; replyId?: string; callerKey?: string };
+  /** Unset for a question of `ask_owner`. */
+  parked?: ParkedAsk;
+  /** The owner that it is addressed to, where that is another one than the assignment's. */
+  addressee?: OwnerRef;
+  answer?: { message: Json; files: Evidence[]; at: number; replyId?: string; callerKey?: string };
   /** Set when the question was given up. */
   abandoned?: { code: string; message: string };
+}
+
+/**
+ * The questions of one assignment that stand in its owner's list: those that are open, and those that it goes on with.
+ * Goes with the end of the assignment.
+ */
+export interface ParkedRecord {
+  askIds: string[];
 }
 
 /** An ask or a result on its way to an owner. The row goes when the owner acknowledged it. */
@@ -79,6 +95,8 @@ export interface DeliveryRecord {
   askId?: string;
   /** The opening of the store that made it; later ones count as attempts. */
   epoch: number;
+  /** Of an outcome that waits on a subject: when it is dropped unless somebody took it, UTC milliseconds. */
+  dropAt?: number;
 }
 
 /** What the owner said while the worker was at work. */

@@ -5,6 +5,7 @@ import { leaf, worker } from "../../machines/worker.ts";
 import { supervisor } from "../../machines/supervisor.ts";
 import { SupervisorContext, WorkerContext } from "../../machines/vocabulary.ts";
 import { messageOf } from "../errors.ts";
+import { ownerKeyOf } from "../owners.ts";
 import type { Row } from "../store/store.ts";
 import type { OwnerRef } from "./records.ts";
 
@@ -51,6 +52,8 @@ export interface WorkerView {
 export class Tree {
   readonly id: string;
   readonly owner: OwnerRef;
+  /** What is addressed to its owner goes by this. The tree of a run that a visit started has another id. */
+  readonly ownerKey: string;
   readonly root: AnyActorRef;
   /** Actors by path; the root's path is empty, a worker's ends with its run id. */
   readonly actors = new Map<string, AnyActorRef>();
@@ -64,6 +67,7 @@ export class Tree {
     this.id = id;
     const assembled = this.#assemble(rows);
     this.owner = assembled?.owner ?? owner;
+    this.ownerKey = ownerKeyOf(this.owner);
     this.root = createActor(supervisor, {
       id,
       input: { owner },

@@ -9,8 +9,8 @@ export type Write = Operation & { unit?: Unit };
 /** One command's whole effect: it is on disk as a whole or not at all. */
 export interface Unit {
   operations: readonly Write[];
-  /** Whose command it was; a unit that cannot be written takes later units of its group along. */
-  group: string;
+  /** Which trees it touched; a unit that cannot be written takes later units of these along. */
+  groups: readonly string[];
   /** Acknowledgements need not hurry: they ride with the next batch, or go alone a little later. */
   lazy?: boolean;
   /** On disk. */
@@ -287,8 +287,9 @@ export class Committer {
   async #oneByOne(units: Queued[]): Promise<void> {
     const broken = new Map<string, HerdError>();
     for (const [index, unit] of units.entries()) {
-      const before = broken.get(unit.group);
+      const before = unit.groups.map((group) => broken.get(group)).find((error) => error !== undefined);
       if (before) {
+        for (const group of unit.groups) broken.set(group, before);
         this.#giveUp([unit], before);
         continue;
       }
@@ -297,14 +298,23 @@ export class Committer {
         this.#release([unit]);
         continue;
       }
-      broken.set(unit.group, undoneByStore(error));
-      this.#giveUp([unit], undoneByStore(error));
+      const undone = undoneByStore(error);
+      for (const group of unit.groups) broken.set(group, undone);
+      this.#giveUp([unit], undone);
       if ((await this.#again([])) !== undefined) return this.#close(units.slice(index + 1), error);
     }
     // What queued up behind a broken command was computed from it.
-    const tainted = this.#queue.filter((unit) => broken.has(unit.group));
-    this.#queue = this.#queue.filter((unit) => !broken.has(unit.group));
-    for (const unit of tainted) this.#giveUp([unit], broken.get(unit.group) as HerdError);
+    const left: Queued[] = [];
+    for (const unit of this.#queue.splice(0)) {
+      const before = unit.groups.map((group) => broken.get(group)).find((error) => error !== undefined);
+      if (before === undefined) {
+        left.push(unit);
+        continue;
+      }
+      for (const group of unit.groups) broken.set(group, before);
+      this.#giveUp([unit], before);
+    }
+    this.#queue = [...left, ...this.#queue];
   }
 
   #close(units: readonly Queued[], cause: Error): void {

@@ -22,7 +22,11 @@ import { createHash } from "node:crypto";
  * | caller id | `i!owner!id` | what an owner asked for under an id of its own |
  * | deadline | `e!requestId` | an assignment's clock |
  * | due | `t!time!kind!id` | what happens at a time |
- * | subject | `b!scope!key!tree` | a tree whose owner is a subject with this key in this scope |
+ * | parked | `p!owner!requestId` | the questions of an assignment that its owner finds in its list |
+ * | counted | `c!kind!id` | an entry that counts under a cap |
+ * | inbox | `h!askId` | a question that waits for a person |
+ * | visited | `r!owner!tree` | a tree of a run that a visit started for an owner |
+ * | subject | `b!scope!key!owner` | an owner that is a subject with this key in this scope |
  */
 export const keys = {
   meta: (name: string) => `m!${name}`,
@@ -41,9 +45,13 @@ export const keys = {
   label: (workspace: string, label: string) => `l!${hashed(workspace)}!${label}`,
   callerId: (owner: string, id: string) => `i!${owner}!${hashed(id)}`,
   deadline: (requestId: string) => `e!${requestId}`,
+  parked: (owner: string, requestId: string) => `p!${owner}!${requestId}`,
+  counted: (kind: string, id: string) => `c!${kind}!${id}`,
+  inbox: (askId: string) => `h!${askId}`,
+  visited: (owner: string, tree: string) => `r!${owner}!${tree}`,
   scope: (scope: string) => `b!${hashed(scope)}!`,
-  subject: (scope: string, name: string, value: string, tree: string) =>
-    `b!${hashed(scope)}!${hashed(JSON.stringify([name, value]))}!${tree}`,
+  subject: (scope: string, name: string, value: string, owner: string) =>
+    `b!${hashed(scope)}!${hashed(JSON.stringify([name, value]))}!${owner}`,
   due: (at: number, kind: string, id: string) => `t!${timeKey(at)}!${kind}!${id}`,
 };
 

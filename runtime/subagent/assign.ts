@@ -66,15 +66,17 @@ async function assignFresh(engine: Engine, by: Controller, request: unknown): Pr
   checkMetadata(fields.metadata);
   const { agent, task, files = [], fork, id, signal } = fields;
   const identity = [agent, task, files, ...(fork === undefined ? [] : [fork])];
-  return unlessKnown(engine, by, { id, identity, signal }, () => startFresh(engine, by, fields, identity));
+  const go = (plan: Plan) => launch(engine, by, plan);
+  return unlessKnown(engine, by, { id, identity, signal }, () => startFresh(engine, by, fields, identity, go));
 }
 
-async function startFresh(
+async function startFresh<T>(
   engine: Engine,
   by: Controller,
   fields: z.infer<typeof Fresh>,
   identity: readonly unknown[],
-): Promise<RequestRecord> {
+  go: (plan: Plan) => Promise<T>,
+): Promise<T> {
   const { agent: name, fork } = fields;
   const current = engine.roster.current();
   const roster = current instanceof Promise ? await current : current;
@@ -85,11 +87,21 @@ async function startFresh(
     fork === undefined ? undefined : await findSession(libraryOf(engine), fork, { cwd: by.cwd, field: "fork" });
   const saved = source && (await savedOf(engine, source, "forks", agent));
   roster.checkLaunchable(agent);
-  return launchAs(engine, by, fields, agent, {
+  const more = {
     cwd: fields.cwd === undefined ? by.cwd : resolve(by.cwd, fields.cwd),
     identity,
     ...(saved && { saved }),
-  });
+  };
+  return planned(engine, by, fields, agent, more, go);
+}
+
+/**
+ * Everything that launching a fresh worker needs, looked at and not done.
+ * @throws HerdError what an assign is refused for.
+ */
+export function planFresh(engine: Engine, by: Controller, request: object): Promise<Plan> {
+  const fields = parseRequest("assign", Fresh, request);
+  return startFresh(engine, by, fields, [], async (plan) => plan);
 }
 
 /** A saved session goes on: in the live worker that has it, else in a new run of its agent as that is defined now. */
@@ -127,24 +139,23 @@ async function goOn(
   const agent = roster.known(session.agent);
   checkAllowed(by, agent.name);
   roster.checkLaunchable(agent);
-  return launchAs(engine, by, fields, agent, {
-    cwd: session.cwd,
-    identity,
-    saved: await savedOf(engine, session, "continues", agent),
-  });
+  const more = { cwd: session.cwd, identity, saved: await savedOf(engine, session, "continues", agent) };
+  return planned(engine, by, fields, agent, more, (plan) => launch(engine, by, plan));
 }
 
 /**
  * What both forms have in common; files are read last, so that nothing else is found wrong after them. A plain launch
  * awaits nothing before its step: commands run in the order of their calls.
+ * @param go what is done with the plan.
  */
-async function launchAs(
+async function planned<T>(
   engine: Engine,
   by: Controller,
   fields: Omit<z.infer<typeof Fresh>, "agent">,
   agent: Agent,
   more: Pick<Plan, "cwd" | "identity" | "saved">,
-): Promise<RequestRecord> {
+  go: (plan: Plan) => Promise<T>,
+): Promise<T> {
   const { task, files = [], id, metadata, deadlineMs, signal, label: explicit, reusable = false } = fields;
   const backend = engine.backends.backendFor(agent);
   const preflight = engine.backends.preflight(backend);
@@ -166,7 +177,7 @@ async function launchAs(
   }
   const frozen = { leaf: by.parent !== undefined, files: evidence };
   const policy = definition && (await frozenPolicy({ ...agent, definition }, frozen));
-  return launch(engine, by, {
+  return go({
     ...more,
     agent: agent.name,
     delegates: agent.delegates,

@@ -14,6 +14,7 @@ import type { Step } from "../kernel/step.ts";
 import { parentPath, runIdOf } from "../kernel/tree.ts";
 import type { CloseReceipt } from "./shapes.ts";
 import { descendants, findWorker, isGone } from "./target.ts";
+import { placeOf } from "./visited.ts";
 
 const Fields = z.strictObject({ label: z.string().regex(LABEL_PATTERN, `must match ${LABEL_PATTERN.source}`) });
 
@@ -33,8 +34,11 @@ export interface CloseCommand {
  * @throws HerdError `target_not_found`, `worker_busy` while a launch or another close is under way, or
  * `internal_failure` when a process is not proven gone. What was closed before that stays closed, the rest goes on.
  */
-export async function close(engine: Engine, command: CloseCommand): Promise<CloseReceipt> {
-  const { treeId, label, operation } = command;
+export async function close(engine: Engine, given: CloseCommand): Promise<CloseReceipt> {
+  const { label, operation } = given;
+  const place = placeOf(engine, given, label, operation);
+  const command: CloseCommand = { ...given, ...(place instanceof Promise ? await place : place) };
+  const { treeId } = command;
   const { runId, order } = await engine.kernel.run(treeId, (step) => begin(engine, step, command), {
     operation,
     refusable: command.path === "",
@@ -139,8 +143,15 @@ async function closeProven(engine: Engine, command: CloseCommand, path: string, 
 /**
  * Closes inside a step whatever stands at a path, and everything below it: where nobody waits for proofs. A launch on its
  * way is given up.
+ * @param below why those below it are closed.
  */
-export function closeIn(engine: Engine, step: Step, path: string, reason: CloseReason): void {
+export function closeIn(
+  engine: Engine,
+  step: Step,
+  path: string,
+  reason: CloseReason,
+  below: CloseReason = { code: "parent_closed", message: "Its parent worker was closed." },
+): void {
   const runId = runIdOf(path);
   const resting = step.tree.resting.get(runId);
   if (resting) {
@@ -149,7 +160,6 @@ export function closeIn(engine: Engine, step: Step, path: string, reason: CloseR
     dropOrphaned(engine, step, resting.path, resting.context);
     return;
   }
-  const below = { code: "parent_closed" as const, message: "Its parent worker was closed." };
   for (const child of descendants(step.tree, path)) {
     closeOne(engine, step, runIdOf(child), below);
     passFailpoint("close.child-gone");

@@ -35,6 +35,9 @@ export interface Plan {
   metadata: Json | undefined;
   deadlineMs: number | undefined;
   signal: AbortSignal | undefined;
+  /** What a function reads besides its task. */
+  input?: Json;
+  extras?: Record<string, Json>;
   /** The saved session that the new run has, or whose copy it begins with, with the lines that are not in this store. */
   saved?: { session: SavedSession; how: "continues" | "forks"; lines: readonly object[] };
 }
@@ -43,7 +46,7 @@ export interface Plan {
 export async function launch(engine: Engine, by: Controller, plan: Plan): Promise<RequestRecord> {
   const { signal } = plan;
   signal?.throwIfAborted();
-  const begun = await engine.kernel.run(by.treeId, (step) => begin(engine, step, by, plan), {
+  const begun = await engine.kernel.run(by.treeId, (step) => beginLaunch(engine, step, by, plan), {
     operation: "assign",
     owner: by.owner,
     refusable: by.parent === undefined,
@@ -78,9 +81,10 @@ export async function unlessKnown(
 }
 
 /** Accepted at once, or on its way to be accepted by its backend. */
-type Begun = RequestRecord | { answer(signal: AbortSignal | undefined): Promise<RequestRecord> };
+export type Begun = RequestRecord | { answer(signal: AbortSignal | undefined): Promise<RequestRecord> };
 
-function begin(engine: Engine, step: Step, by: Controller, plan: Plan): Begun {
+/** Launches a worker as part of a step, or finds the one that was launched under the same id. */
+export function beginLaunch(engine: Engine, step: Step, by: Controller, plan: Plan): Begun {
   const { agent, backend, id, saved, metadata, deadlineMs } = plan;
   if (engine.closed) throw engine.closed;
   const { idKey, hash } = callerIdOf(by, id, plan.identity);
@@ -113,6 +117,8 @@ function begin(engine: Engine, step: Step, by: Controller, plan: Plan): Begun {
     ...(metadata !== undefined && { metadata }),
     ...(deadlineMs !== undefined && { deadlineMs }),
     ...(idKey !== undefined && { callerKey: idKey }),
+    ...(plan.input !== undefined && { input: plan.input }),
+    ...(plan.extras && { extras: plan.extras }),
     acceptedAt: step.now,
   };
   const input: WorkerInput = {
@@ -152,11 +158,13 @@ function begin(engine: Engine, step: Step, by: Controller, plan: Plan): Begun {
   return record;
 }
 
-/** Everybody on the same scope who shares a key finds what is parked here. */
-function indexSubject(step: Step, { treeId, owner: { scope, keys: subject = {} } }: Controller): void {
+/** Everybody on the same scope who shares a key finds what is parked here, and its owner the runs that visits start. */
+function indexSubject(step: Step, { owner: { scope, keys: subject = {} } }: Controller): void {
+  const { ownerKey, id } = step.tree;
+  if (id !== ownerKey) step.put(keys.visited(ownerKey, id), {});
   if (scope === undefined) return;
   for (const [name, value] of Object.entries(subject)) {
-    const key = keys.subject(scope, name, value, treeId);
+    const key = keys.subject(scope, name, value, ownerKey);
     if (step.read(key) === undefined) step.put(key, {});
   }
 }

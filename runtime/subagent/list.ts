@@ -8,6 +8,7 @@ import { parentPath, runIdOf, type Tree, type UnknownWorker } from "../kernel/tr
 import { keys } from "../store/keys.ts";
 import type { Listing, WorkerRow } from "./shapes.ts";
 import { isOrphan } from "./target.ts";
+import { visitedPlaces, type Place } from "./visited.ts";
 
 /** Working without a sign of life for this long is shown as stale. Source: specification of the stale advisory. */
 const STALE_MS = 600_000;
@@ -17,19 +18,24 @@ const LOST =
 const UNKNOWN_ROWS = 64;
 
 /**
- * What an owner sees: the root its whole tree, a parent worker its own children. Shows only what is on disk and
+ * What an owner sees: the root its whole tree and the runs that visits started for it, a parent worker its own children. Shows only what is on disk and
  * changes nothing.
  */
-export async function list(
-  engine: Engine,
-  { treeId, path, workspace }: { treeId: string; path: string; workspace: string },
-): Promise<Listing> {
+export async function list(engine: Engine, by: Place): Promise<Listing> {
+  const { path } = by;
   const current = engine.roster.current();
   // A command without an effect: it comes after those before it and waits for what it shows to be on disk.
-  const shown = engine.kernel.run(treeId, ({ tree }) => listingOf(engine, tree, path, workspace), {
-    operation: "list",
-  });
-  const [{ workers, cleanupErrors, allowed }, roster] = await Promise.all([shown, current]);
+  const shownOf = ({ treeId, workspace }: Place) =>
+    engine.kernel.run(treeId, ({ tree }) => listingOf(engine, tree, path, workspace), { operation: "list" });
+  const shown = shownOf(by);
+  const visited = visitedPlaces(engine, by).then((places) => Promise.all(places.map(shownOf)));
+  const [own, others, roster] = await Promise.all([shown, visited, current]);
+  const { allowed } = own;
+  const workers = [own, ...others].flatMap((each) => each.workers);
+  const cleanupErrors = Object.assign({}, ...[own, ...others].map((each) => each.cleanupErrors)) as Record<
+    string,
+    string
+  >;
   return withoutUndefined({
     workers,
     agentDefinitions: roster.rows(allowed),

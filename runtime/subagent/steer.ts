@@ -9,6 +9,7 @@ import { newId } from "../ids.ts";
 import { parseRequest } from "../request.ts";
 import type { SteerReceipt } from "./shapes.ts";
 import { findWorker } from "./target.ts";
+import { placeOf, type Place } from "./visited.ts";
 
 const nonBlank = z.string().regex(/\S/, "must contain non-whitespace text");
 
@@ -26,11 +27,13 @@ const Fields = z.strictObject({
  */
 export async function steer(
   engine: Engine,
-  by: { treeId: string; path: string; workspace: string; cwd: string },
+  { cwd, ...given }: Place & { cwd: string },
   request: unknown,
 ): Promise<SteerReceipt> {
   const { label, message, files = [] } = parseRequest("steer", Fields, request);
-  const reading = { cwd: by.cwd, text: message, operation: "steer" };
+  const place = placeOf(engine, given, label, "steer");
+  const by = place instanceof Promise ? await place : place;
+  const reading = { cwd, text: message, operation: "steer" };
   const evidence = files.length === 0 ? noEvidence(reading) : await readEvidence(files, reading);
   return engine.kernel.run(
     by.treeId,

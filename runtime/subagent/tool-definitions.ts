@@ -58,4 +58,35 @@ export const tools = {
       additionalProperties: false,
     },
   },
+  listParked: {
+    name: "list_parked",
+    description:
+      "List everything that is parked on your subject: questions that runs ask their caller, and outcomes that nobody " +
+      "has taken yet.",
+    inputSchema: { type: "object", properties: {}, additionalProperties: false },
+  },
+  resumeParked: {
+    name: "resume_parked",
+    description:
+      "Answer one parked question, and get what its run comes to next. Without a payload: take a waiting outcome, once.",
+    inputSchema: {
+      type: "object",
+      properties: {
+        interaction_id: text("The id of the entry, exactly as list_parked gives it."),
+        payload: { description: "The answer, as the question's answer_format and format_payload say." },
+      },
+      required: ["interaction_id"],
+      additionalProperties: false,
+    },
+  },
+  cancelParked: {
+    name: "cancel_parked",
+    description: "Give up parked entries for good: each run that asks, with every run that waits for it.",
+    inputSchema: {
+      type: "object",
+      properties: { ids: { type: "array", items: { type: "string" }, description: "The ids of the entries." } },
+      required: ["ids"],
+      additionalProperties: false,
+    },
+  },
 } satisfies Record<string, ToolDefinition>;

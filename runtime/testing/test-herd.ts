@@ -141,6 +141,7 @@ export async function createTestHerd(options: TestHerdOptions): Promise<TestHerd
     close: (request) => owner.close(request),
     list: () => owner.list(),
     parked: () => owner.parked(),
+    parkedTool: (name, input) => owner.parkedTool(name, input),
     detach: () => owner.detach(),
   };
 

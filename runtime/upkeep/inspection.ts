@@ -1,7 +1,15 @@
+import { openAsks } from "../../machines/projection.ts";
 import type { WorkerContext } from "../../machines/vocabulary.ts";
 import { HerdError, messageOf } from "../errors.ts";
-import type { AskRecord, DeliveryRecord, LabelRecord, OutcomeRecord, RequestRecord } from "../kernel/records.ts";
-import { FORMAT, unknownFormat } from "../kernel/kernel.ts";
+import type {
+  AskRecord,
+  DeliveryRecord,
+  LabelRecord,
+  OutcomeRecord,
+  ParkedRecord,
+  RequestRecord,
+} from "../kernel/records.ts";
+import { FORMAT, unknownFormat } from "../kernel/options.ts";
 import { runIdOf, Tree, type ActorRow } from "../kernel/tree.ts";
 import { keys, prefixed } from "../store/keys.ts";
 import { readSequence } from "../store/sequence.ts";
@@ -22,7 +30,7 @@ const MOST_PROBLEMS = 1_000;
 
 /** Kinds of rows that stand for an accepted task: the part of their key that names it. */
 const OF_A_REQUEST = "ujve";
-const KNOWN_KINDS = "msaqukjvdownxlietb";
+const KNOWN_KINDS = "msaqukjvdownxlietbpchr";
 
 /** Looks at every row of an open store that nobody writes, and at what rows say of each other. */
 export class Inspection {
@@ -94,8 +102,9 @@ export class Inspection {
       const launching = this.#read<{ pending?: unknown }>(keys.launch(runId))?.pending !== undefined;
       if (!launching) this.#say(`The worker ${label} works on ${assignment.requestId}, which is not stored.`, key);
     }
-    if (ask && !isOpen(this.#read<AskRecord>(keys.ask(ask.askId)))) {
-      this.#say(`The worker ${label} waits for an answer to ${ask.askId}, which is not open.`, key);
+    for (const askId of openAsks(ask)) {
+      if (isOpen(this.#read<AskRecord>(keys.ask(askId)))) continue;
+      this.#say(`The worker ${label} waits for an answer to ${askId}, which is not open.`, key);
     }
   }
 
@@ -115,6 +124,23 @@ export class Inspection {
     if (kind === "k") this.#ask(key, record as AskRecord);
     if (kind === "d") this.#delivery(key, record as DeliveryRecord);
     if (kind === "l") this.#label(key, record as LabelRecord);
+    if (kind === "p") this.#parked(key, record as ParkedRecord);
+    if (kind === "h" && !isOpen(this.#read<AskRecord>(keys.ask(first)))) {
+      this.#say(`The question ${first} waits for a person, and it is not open.`, key);
+    }
+    if (kind === "r" && !this.#has(keys.actor(key.split("!")[2] ?? "", ""))) {
+      this.#say("It names a run that a visit started, of which nothing is left.", key);
+    }
+  }
+
+  /** What a list shows of an assignment that has not ended. */
+  #parked(key: string, { askIds }: ParkedRecord): void {
+    const [, , requestId = ""] = key.split("!");
+    const ended = this.#has(keys.outcome(requestId)) || !this.#has(keys.request(requestId));
+    if (ended) this.#say(`The list shows questions of ${requestId}, which has ended.`, key);
+    for (const askId of askIds) {
+      if (!this.#has(keys.ask(askId))) this.#say(`The list shows the question ${askId}, which is not stored.`, key);
+    }
   }
 
   /** Whatever has not ended has a worker. */
@@ -128,8 +154,9 @@ export class Inspection {
     if (request === undefined) return this.#say(`Its assignment ${ask.requestId} is not stored.`, key);
     if (!isOpen(ask)) return;
     const actor = this.#read<ActorRow>(keys.actor(request.tree, request.path));
-    const asks = (actor?.context as WorkerContext | undefined)?.ask?.askId;
-    if (asks !== ask.askId) this.#say(`The question is open, and its worker does not wait for an answer to it.`, key);
+    const asks = (actor?.context as WorkerContext | undefined)?.ask ?? null;
+    if (!openAsks(asks).includes(ask.askId))
+      this.#say(`The question is open, and its worker does not wait for an answer to it.`, key);
   }
 
   /** What is on its way is something that is open. */

@@ -10,7 +10,7 @@
 import { writeSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { HerdError, levelStore, verifyStore, type Row } from "../../runtime/index.ts";
-import { treeIdOf } from "../../runtime/owners.ts";
+import { ownerKeyOf } from "../../runtime/owners.ts";
 import { checkRows } from "./checks.ts";
 import { Client, obliging, OWNERS } from "./client.ts";
 import { Ledger } from "./ledger.ts";
@@ -93,7 +93,7 @@ class Audit {
 
   /** Everything that was open for an owner comes to its receiver. */
   async #deliver(owners: readonly string[], rows: Rows): Promise<void> {
-    const trees = new Map(owners.map((owner) => [treeIdOf({ id: owner }), owner]));
+    const trees = new Map(owners.map((owner) => [ownerKeyOf({ id: owner }), owner]));
     const { history, session } = this.#ledger;
     const missing = () =>
       [...rows.deliveries.values()].filter(

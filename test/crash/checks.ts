@@ -1,5 +1,5 @@
 import { keys } from "../../runtime/store/keys.ts";
-import { treeIdOf } from "../../runtime/owners.ts";
+import { ownerKeyOf } from "../../runtime/owners.ts";
 import type { OutcomeRecord } from "../../runtime/kernel/records.ts";
 import type { AssignEntry, StepEntry } from "../../runtime/functions/journal.ts";
 import { digest } from "./facts.ts";
@@ -85,7 +85,7 @@ class Check {
       const request = this.#rows.requests.get(requestId);
       if (answer === undefined || request === undefined) continue;
       if (request.parentRunId === undefined) {
-        const attempt = this.#history.attempts.get(answer.message);
+        const attempt = this.#history.attempts.get(String(answer.message));
         if (attempt === undefined || (attempt.askId ?? askId) !== askId) {
           this.#violate(`the answer ${answer.message} to ${askId} is none that anybody gave`);
         }
@@ -102,7 +102,9 @@ class Check {
     const name = question.slice(0, question.lastIndexOf("?"));
     const act = [...placed(parent.work.acts)].find(([, each]) => each.act === "child" && each.work.name === name)?.[1];
     if (act?.act !== "child") return undefined;
-    return act.escalate ? this.#rows.asksOf(parent.requestId).get(question)?.answer?.message : policyFor(question);
+    return act.escalate
+      ? this.#rows.asksOf(parent.requestId).get(question)?.answer?.message?.toString()
+      : policyFor(question);
   }
 
   /** What a step gave stays what it gave. */
@@ -165,7 +167,7 @@ class Check {
   #expected(requestId: string, work: Accepted["work"]): string {
     const asks = this.#rows.asksOf(requestId);
     return expectedText(work, {
-      answer: (question) => asks.get(question)?.answer?.message ?? "an answer that is missing",
+      answer: (question) => asks.get(question)?.answer?.message?.toString() ?? "an answer that is missing",
       step: (at) => this.#step(requestId, at) ?? "a step that is missing",
       child: (_, name) => this.#childEnding(requestId, name),
     });
@@ -287,7 +289,7 @@ class Check {
   }
 }
 
-const treeOf = (owner: string): string => treeIdOf({ id: owner });
+const treeOf = (owner: string): string => ownerKeyOf({ id: owner });
 const isLive = ({ path, state }: StoredWorker): boolean => path.includes("/") && state !== "settling.undelivered";
 const show = (stored: OutcomeRecord | undefined): string =>
   stored === undefined ? "nothing" : digest(JSON.stringify(stored));

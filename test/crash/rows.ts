@@ -6,6 +6,7 @@ import type {
   LabelRecord,
   OrderRecord,
   OutcomeRecord,
+  ParkedRecord,
   RequestRecord,
 } from "../../runtime/kernel/records.ts";
 import type { ActorRow } from "../../runtime/kernel/tree.ts";
@@ -46,6 +47,8 @@ export class Rows {
   /** Requests with a clock, and requests with a time at which it strikes. */
   readonly deadlines = new Set<string>();
   readonly due = new Set<string>();
+  /** The questions that an owner's list shows, by assignment. */
+  readonly parked = new Map<string, string[]>();
 
   constructor(rows: readonly Row[]) {
     for (const [key, text] of rows) {
@@ -66,6 +69,7 @@ export class Rows {
       else if (kind === "e") this.deadlines.add(first);
       else if (kind === "t" && second === "deadline") this.due.add(third);
       else if (kind === "a" && second !== "") this.#worker(first, second, record as ActorRow);
+      else if (kind === "p") this.parked.set(second, (record as ParkedRecord).askIds);
       else if (kind !== "a" && kind !== "t") throw new Error(`nobody told the auditor of rows like ${key}`);
     }
   }

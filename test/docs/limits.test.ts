@@ -1,3 +1,4 @@
+import { JSON_LIMIT } from "../../runtime/asks/json.ts";
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { createTestHerd } from "pi-herd/testing";
@@ -40,7 +41,7 @@ const inBytes = (bytes: number) => (bytes < MiB ? `${bytes / KiB} KiB` : `${byte
 /** What the page says of each fixed limit, in its order; those without a value are tried out below. */
 const FIXED: [string, string | undefined][] = [
   ["levels: an owner's worker, and the workers of that", undefined],
-  ["open questions of one assignment", undefined],
+  ["open questions of one assignment to its owner", undefined],
   ["receivers of one owner", undefined],
   ["`onQuestion` and `onResult` of one owner at once", format(constant("runtime/deliveries/desk.ts", "AT_ONCE"))],
   ["owner id", undefined],
@@ -48,6 +49,9 @@ const FIXED: [string, string | undefined][] = [
   ["name of a step", undefined],
   [`label: \`${LABEL_PATTERN.source}\``, undefined],
   ["`metadata`, as JSON", inBytes(constant("runtime/subagent/acceptance.ts", "METADATA_LIMIT"))],
+  ["text of a parked ask", `${format(constant("runtime/asks/formats.ts", "QUESTION_LIMIT"))} characters`],
+  ["`payload`, `options` and `schema` of one ask, as JSON", inBytes(JSON_LIMIT)],
+  ["the answer to a parked ask, as JSON", inBytes(JSON_LIMIT)],
   ["a task, question, reply or steer with its files", inBytes(PAYLOAD_LIMIT)],
   ["one file in `files`", inBytes(INLINE_LIMIT)],
   ["what a step gives, as JSON", inBytes(constant("runtime/functions/step.ts", "STEP_LIMIT"))],
@@ -71,7 +75,7 @@ const FIXED: [string, string | undefined][] = [
 ];
 
 /** Numbers among the options that bound nothing: times, and how often something is tried. */
-const NO_LIMITS = ["tickMs", "waitForLockMs", "retention", "reopen"];
+const NO_LIMITS = ["tickMs", "waitForLockMs", "retention", "reopen", "callerAskTtl"];
 
 describe("the page on limits", () => {
   test("has every option that is a limit, with its default", () => {

@@ -2,12 +2,11 @@ import { createActor, type InspectionEvent } from "xstate";
 import { toDirectedGraph } from "xstate/graph";
 import { describe, expect, test } from "vitest";
 import { rules, whyNot, type Rule } from "../../machines/eligibility.ts";
-import { statePath } from "../../machines/projection.ts";
+import { openAsks, statePath } from "../../machines/projection.ts";
 import type { WorkerContext, WorkerFact } from "../../machines/vocabulary.ts";
 import { worker } from "../../machines/worker.ts";
 import {
   abstract,
-  at,
   events,
   explore,
   kinds,
@@ -20,7 +19,6 @@ import {
 
 /** The commands of owners and workers, each with the rules that speak against it. */
 const commands: Record<string, readonly Rule[]> = {
-  ask: rules.askOwner,
   assign: rules.assign,
   steer: rules.steer,
   reply: rules.reply,
@@ -28,7 +26,7 @@ const commands: Record<string, readonly Rule[]> = {
   "worker.launch": rules.delegate,
 };
 
-const commandEvents = events.filter(({ type }) => type in commands);
+const commandEvents = events.filter(({ type }) => type === "ask" || type in commands);
 const graphs = Object.entries(kinds).map(([kind, given]) => ({ kind, input: given.input, ...explore(given) }));
 const everyState = graphs.flatMap(({ states }) => states);
 const everyWay = graphs.map(({ edges }) => edges);
@@ -72,7 +70,9 @@ describe("the chart of the worker", () => {
   });
 
   test("takes a command exactly when no rule speaks against it, in every state", () => {
-    const cases = everyState.flatMap((snapshot) => commandEvents.map((event) => ({ snapshot, event })));
+    const cases = everyState.flatMap((snapshot) =>
+      commandEvents.filter((event) => isMeant(snapshot, event)).map((event) => ({ snapshot, event })),
+    );
     const disagreeing = broken(
       cases,
       ({ snapshot, event }) => `${pathOf(snapshot)}: ${event.type} (${against(snapshot, event)?.reason ?? "no rule"})`,
@@ -82,10 +82,33 @@ describe("the chart of the worker", () => {
     expect(disagreeing).toEqual([]);
   });
 
-  test("takes no reply to another question than the open one", () => {
-    const other: ModelEvent = { type: "reply", askId: "ask-0", message: "B", files: [], at };
-    expect(everyState.some(({ context }) => context.ask !== null)).toBe(true);
-    expect(everyState.filter((snapshot) => snapshot.can(other)).map(pathOf)).toEqual([]);
+  test("takes no reply to another question than an open one", () => {
+    const cases = everyState.flatMap((snapshot) =>
+      commandEvents.filter((event) => !isMeant(snapshot, event)).map((event) => ({ snapshot, event })),
+    );
+    expect(cases.length).toBeGreaterThan(0);
+    expect(cases.filter(({ snapshot, event }) => snapshot.can(event)).map(({ snapshot }) => pathOf(snapshot))).toEqual(
+      [],
+    );
+  });
+
+  test("has several questions open at once only in one group", () => {
+    const joins = everyEdge.filter(({ from, event }) => event.type === "ask" && openAsks(from.context.ask).length > 0);
+    expect(joins.length).toBeGreaterThan(0);
+    const sameGroup = ({ from, event }: Edge) =>
+      event.type === "ask" && event.parked?.groupId === from.context.ask?.group;
+    expect(broken(joins, nameOf, sameGroup)).toEqual([]);
+  });
+
+  test("goes on when the last of a group is answered, and not before", () => {
+    const answers = everyEdge.filter((edge) => tells(edge, "ask.answered"));
+    const isLast = ({ from }: Edge) => openAsks(from.context.ask).length === 1;
+    expect(new Set(answers.map(isLast)).size).toBe(2);
+    expect(broken(answers, nameOf, (edge) => (openAsks(edge.to.context.ask).length === 0) === isLast(edge))).toEqual(
+      [],
+    );
+    const waiting = answers.filter(({ from }) => pathOf(from) === "blocked.onOwner");
+    expect(broken(waiting, nameOf, (edge) => tells(edge, "order.run") === isLast(edge))).toEqual([]);
   });
 });
 
@@ -126,14 +149,16 @@ describe("in every state that a worker can reach", () => {
 });
 
 describe("on every way that a worker can go", () => {
-  test("a question is opened only when none is open", () => {
-    const asking = everyEdge.filter((edge) => tells(edge, "ask.opened"));
+  test("a question to the direct owner is opened only when none is open", () => {
+    const asking = everyEdge.filter(
+      (edge) => edge.event.type === "ask" && !edge.event.parked && tells(edge, "ask.opened"),
+    );
     expect(asking.length).toBeGreaterThan(0);
     expect(broken(asking, nameOf, ({ from, to }) => from.context.ask === null && to.context.ask !== null)).toEqual([]);
   });
 
   test("a question ends once: answered or given up", () => {
-    const ending = everyEdge.filter((edge) => tells(edge, "ask.answered") || tells(edge, "ask.abandoned"));
+    const ending = everyEdge.filter((edge) => tells(edge, "ask.answered") || tells(edge, "asks.abandoned"));
     expect(broken(ending, nameOf, ({ from }) => from.context.ask?.answered === false)).toEqual([]);
     const lost = everyEdge.filter(({ from, to }) => from.context.ask?.answered === false && to.context.ask === null);
     expect(broken(lost, nameOf, (edge) => ending.includes(edge))).toEqual([]);
@@ -203,9 +228,17 @@ describe("a worker that is restarted before every event", () => {
   });
 });
 
+/** A reply says which question it answers: to one that is not open no rule has anything to say. */
+function isMeant({ context }: Snapshot, event: ModelEvent): boolean {
+  const open = openAsks(context.ask);
+  return event.type !== "reply" || open.length === 0 || open.includes(event.askId);
+}
+
 function against({ value, context }: Snapshot, event: ModelEvent): Rule | undefined {
-  const calls = event.type === "ask" ? { calls: event.calls } : {};
-  return whyNot(commands[event.type] ?? [], { state: statePath(value), context, ...calls });
+  const view = { state: statePath(value), context };
+  if (event.type !== "ask") return whyNot(commands[event.type] ?? [], view);
+  if (event.parked) return whyNot(rules.parkedAsk, { ...view, group: event.parked.groupId });
+  return whyNot(rules.askOwner, { ...view, calls: event.calls });
 }
 
 function resultOf({ facts }: Edge): string | undefined {

@@ -1,6 +1,6 @@
 import { createActor, transition, type Actor, type AnyActorRef, type AnyStateMachine } from "xstate";
 import { adjacencyMapToArray, getAdjacencyMap, getShortestPaths } from "xstate/graph";
-import type { Children, WorkerEvent, WorkerFact, WorkerInput } from "../../machines/vocabulary.ts";
+import type { Children, ParkedAsk, WorkerEvent, WorkerFact, WorkerInput } from "../../machines/vocabulary.ts";
 import { worker } from "../../machines/worker.ts";
 import { inputOf, noChildren } from "../support/worker.ts";
 
@@ -31,6 +31,17 @@ function children(counts: Partial<Children>): WorkerEvent {
   return { type: "children.changed", children: { ...noChildren, ...counts } };
 }
 
+const parked: Omit<ParkedAsk, "groupId"> = {
+  to: "caller",
+  askedBy: ["scout"],
+  answerFormat: "text",
+  onExpiry: "kill",
+};
+
+function parkedAsk(askId: string, groupId: string): WorkerEvent {
+  return { type: "ask", askId, calls: [], question: "A or B?", files: [], at, parked: { ...parked, groupId } };
+}
+
 function settled(text: string): WorkerEvent {
   return { type: "settled", outcome: { status: "completed", text }, at };
 }
@@ -52,7 +63,12 @@ export const events: ModelEvent[] = [
   { type: "delivered" },
   { type: "ask", askId: "ask-1", calls: ["ask_owner"], question: "A or B?", files: [], at },
   { type: "ask", askId: "ask-1", calls: ["bash", "ask_owner"], question: "A or B?", files: [], at },
+  parkedAsk("ask-2", "group-1"),
+  parkedAsk("ask-3", "group-1"),
+  parkedAsk("ask-3", "group-2"),
   { type: "reply", askId: "ask-1", message: "A", files: [], at },
+  { type: "reply", askId: "ask-2", message: "A", files: [], at },
+  { type: "reply", askId: "ask-3", message: "A", files: [], at },
   { type: "steer", steerId: "steer-1", message: "C as well", files: [], at },
   settled("done"),
   settled(" \n"),
@@ -92,6 +108,8 @@ export const events: ModelEvent[] = [
 const about = (...types: ModelEvent["type"][]) => events.filter(({ type }) => types.includes(type));
 const except = (less: readonly ModelEvent[]) => events.filter((event) => !less.includes(event));
 
+/** Only functions ask so. */
+const parkedAsks = events.filter((event) => event.type === "ask" && event.parked);
 const processes = about("located", "identity.unproven", "identity.proven", "process.exited");
 const families = about("children.changed", "children.awaited", "worker.launch", "worker.rested");
 
@@ -104,12 +122,15 @@ export const kinds: Record<string, { input: WorkerInput; events: ModelEvent[] }>
   "a one-shot parent": { input: inputOf({ delegates: true }), events: except(processes) },
   "a reusable leaf": { input: inputOf({ reusable: true }), events: except(processes) },
   "a one-shot leaf": { input: inputOf(), events: except(processes) },
-  "a reusable worker in a process": { input: inputOf({ reusable: true }), events: except(families) },
-  "a one-shot worker in a process": { input: inputOf(), events: except(families) },
+  "a reusable worker in a process": {
+    input: inputOf({ reusable: true }),
+    events: except([...families, ...parkedAsks]),
+  },
+  "a one-shot worker in a process": { input: inputOf(), events: except([...families, ...parkedAsks]) },
   "a parent in a process": {
     input: inputOf({ delegates: true }),
     events: [
-      ...except([...processes, ...families]),
+      ...except([...processes, ...families, ...parkedAsks]),
       ...about("process.exited"),
       children({}),
       children({ living: 1, active: 1 }),
@@ -122,7 +143,7 @@ export const kinds: Record<string, { input: WorkerInput; events: ModelEvent[] }>
 export function abstract({ value, context, status }: Snapshot): string {
   const { assignment, ask, unacknowledged, children, diagnostic, resultError, unproven, restarted, lost } = context;
   const flags = [unacknowledged > 0, diagnostic !== null, resultError !== null, unproven, restarted, lost];
-  return JSON.stringify([value, status, assignment?.requestId, ask?.answered, children, ...flags]);
+  return JSON.stringify([value, status, assignment?.requestId, ask, children, ...flags]);
 }
 
 /** All reachable states of a kind of worker, all accepted events between them, and one walk through each. */

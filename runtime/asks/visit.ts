@@ -1,0 +1,293 @@
+import type { Json } from "../../machines/vocabulary.ts";
+import { acknowledge } from "../deliveries/record.ts";
+import type { Engine } from "../engine.ts";
+import { HerdError, invalidRequest } from "../errors.ts";
+import type { CallerIdRecord, DeliveryRecord, OutcomeRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
+import type { Step } from "../kernel/step.ts";
+import { addressOf, ownerKeyOf } from "../owners.ts";
+import { passFailpoint } from "../store/failpoint.ts";
+import { hashed, keys } from "../store/keys.ts";
+import type { Begun } from "../subagent/launch.ts";
+import { checkAnswer } from "./formats.ts";
+import type { Found, Next, Watch } from "./found.ts";
+import { findEntries } from "./parked.ts";
+import { planStart } from "./start.ts";
+import type { Suspended, VisitOutcome } from "./visit-shapes.ts";
+import { againstEntries, entryGone, visitFields, type VisitFields } from "./visit-request.ts";
+import { makeVisit, type Done, type Made, type Prepared } from "./visit-step.ts";
+
+const OPERATION = "visit";
+
+/** How a visit is made besides what its request says. */
+export interface VisitOptions {
+  /** The worker that visits. */
+  visitor?: string;
+  /** Where a started run works and its files are looked up; the herd's working directory unless set. */
+  cwd?: string;
+  /** Waits for nothing once the visit is on disk: a fire of a webhook, a schedule or a submission. */
+  detached?: boolean;
+  /** Rows that go into the same batch: what the door that visits remembers of it. */
+  alongside?(step: Step, done: Done): void;
+}
+
+/** What a visit's id stands for. */
+interface VisitRecord extends CallerIdRecord {
+  done: Done;
+}
+
+/**
+ * Visits a subject: cancels first, then at most one of resume, take and start, all in one batch or nothing of it.
+ *
+ * What can happen twice: nothing; of two visits that resume or take the same entry one wins. With `id` the same visit made
+ * again finds what it did and waits for the same outcome.
+ * @returns what the run came to: its result, or what it asks; see `VisitOutcome`.
+ * @throws HerdError `visit_request` with its `rule`, `entry_gone`, `answer_mismatch`, `undeclared_extras`, what an assign is
+ * refused for, before anything changed; `run_failed` when the run ended with a failure, which is consumed by then.
+ */
+export async function visit(engine: Engine, request: unknown, options: VisitOptions = {}): Promise<VisitOutcome> {
+  const { done, watch, fields } = await begin(engine, request, options);
+  if (watch === undefined) return outcomeOf(done, "none");
+  if ("taken" in watch) return taken(done, watch.taken);
+  try {
+    const next = await engine.whileOpen(orAborted(watch.next, fields.signal));
+    return await comeTo(engine, done, next, fields.receives);
+  } finally {
+    watch.end();
+  }
+}
+
+/** A visit that is on disk: what it did, and what it waits for. */
+interface Begin {
+  done: Done;
+  fields: VisitFields;
+  watch: Watch | { taken: OutcomeRecord } | undefined;
+}
+
+async function begin(engine: Engine, request: unknown, options: VisitOptions): Promise<Begin> {
+  const fields = visitFields(request);
+  fields.signal?.throwIfAborted();
+  const owner = ownerKeyOf(fields.owner);
+  const idKey = fields.id === undefined ? undefined : keys.callerId(owner, `visit:${fields.id}`);
+  const hash = idKey === undefined ? "" : hashOf(fields);
+  const before = idKey && (await knownVisit(engine, idKey, hash, fields));
+  if (before) return again(engine, fields, before, options);
+  const prepared = await prepare(engine, fields, options.cwd);
+  passFailpoint("door.before-visit");
+  const trees = treesOf(prepared);
+  if (trees.length === 0 && options.alongside === undefined) {
+    return { done: { action: "none", cancelled: [] }, fields, watch: undefined };
+  }
+  // What a door remembers goes along, though nothing else is done.
+  if (trees.length === 0) trees.push({ id: owner, owner: fields.owner });
+  let watch: Begin["watch"];
+  let launched: Begun | undefined;
+  let known: VisitRecord | undefined;
+  const done = await engine.kernel.runAcross(
+    trees,
+    (steps) => {
+      // Two of the same id at once: the second finds the first.
+      known = idKey === undefined ? undefined : (steps[0] as Step).read<VisitRecord>(idKey);
+      if (known) return known.done;
+      const made = makeVisit(engine, prepared, steps, options.visitor);
+      launched = made.launched;
+      watch = watchOf(engine, made, fields.receives, options);
+      const first = steps[0] as Step;
+      options.alongside?.(first, made.done);
+      if (idKey !== undefined) {
+        const record: VisitRecord = { hash, requestId: made.done.requestId ?? "", done: made.done };
+        first.put(idKey, record);
+        first.put(keys.due(first.now + engine.options.retention.resultsMs, "visit", hashed(idKey)), { key: idKey });
+      }
+      const waits = watch;
+      if (waits && "end" in waits) first.ifUndone(() => waits.end());
+      return made.done;
+    },
+    { operation: OPERATION, refusable: options.visitor === undefined },
+  );
+  if (known) return again(engine, fields, known, options);
+  // A worker in a process has to accept first; what it is refused for is the visit's refusal.
+  if (launched && "answer" in launched) {
+    try {
+      await launched.answer(fields.signal);
+    } catch (error) {
+      if (watch && "end" in watch) watch.end();
+      throw error;
+    }
+  }
+  return { done, fields, watch };
+}
+
+/** Everything that can be wrong is found before anything is done; the step looks again. */
+async function prepare(engine: Engine, fields: VisitFields, cwd = engine.cwd): Promise<Prepared> {
+  const { owner, cancel, resume, take, start, extras } = fields;
+  const ids = [...cancel, ...resume.map(({ id }) => id), ...take];
+  const entries = await findEntries(engine, owner, ids);
+  const found = (id: string): Found => {
+    const entry = entries.get(id);
+    if (entry) return entry;
+    throw entryGone(id);
+  };
+  const cancelled = cancel.map(found);
+  const resumed = resume.map(({ id }) => found(id));
+  const takes = take.map(found);
+  againstEntries.resumes(resumed);
+  const answers: Json[] = [];
+  for (const [index, { ask, entry }] of resumed.entries()) {
+    const payload = resume[index]?.payload;
+    const question = ask?.parked ?? { answerFormat: "text" as const };
+    const answer = await checkAnswer(question, payload, { operation: OPERATION });
+    // The answer to a question of `ask_owner` is what a reply may be.
+    if (ask?.parked === undefined && (answer as string).trim() === "") throw blankAnswer(entry.id);
+    answers.push(answer);
+  }
+  againstEntries.oneStep(resumed);
+  againstEntries.takes(takes);
+  const planned = start && (await planStart(engine, { owner, cwd }, start, extras));
+  return {
+    fields,
+    cancel: cancelled,
+    resume: resumed.map((entry, index) => ({ found: entry, answer: answers[index] as Json })),
+    take: takes[0],
+    // A visit that resumes or takes never starts.
+    start: resumed.length + takes.length > 0 ? undefined : planned,
+  };
+}
+
+function treesOf({ cancel, resume, take, start }: Prepared): { id: string; owner?: OwnerRef }[] {
+  const named = [...cancel, ...resume.map(({ found }) => found), ...(take ? [take] : [])];
+  const ids = new Set(named.map(({ request, delivery }) => delivery?.tree ?? request.tree));
+  return [...[...ids].map((id) => ({ id })), ...(start ? [{ id: start.by.treeId, owner: start.by.owner }] : [])];
+}
+
+/** What is waited for: the outcome that was taken, or what the run comes to. */
+function watchOf(
+  engine: Engine,
+  { taken, top }: Made,
+  receives: boolean,
+  { detached, visitor }: VisitOptions,
+): Begin["watch"] {
+  if (taken) return { taken };
+  return top === undefined || detached ? undefined : watchFor(engine, top, receives, visitor);
+}
+
+/** Waits for a run; its end is kept for this visit if that receives it. */
+function watchFor(engine: Engine, top: RequestRecord, receives: boolean, visitor: string | undefined): Watch {
+  const watch = engine.visits.watch(top, visitor);
+  const release = receives ? engine.deliveries.reserve(top.requestId) : () => undefined;
+  return {
+    next: watch.next,
+    end: () => {
+      watch.end();
+      release();
+    },
+  };
+}
+
+/** What the run came to, as the visit tells it. A failure is raised, and gone by then. */
+async function comeTo(engine: Engine, done: Done, next: Next, receives: boolean): Promise<VisitOutcome> {
+  if (!receives) return outcomeOf(done, "none");
+  if (next.type === "ended") {
+    const { requestId, deliveryId = "" } = next.ended;
+    const request = engine.request(requestId);
+    const delivery = request && engine.kernel.read<DeliveryRecord>(keys.delivery(addressOf(request), deliveryId));
+    if (delivery) engine.kernel.inBackground(acknowledge(engine, delivery));
+    return taken(done, next.ended, request);
+  }
+  const asks = next.asks.filter(({ entry }) => entry.to !== "user");
+  return {
+    ...outcomeOf(done, asks.length > 0 ? "asks" : "parked"),
+    ...(asks.length > 0 && { asks: asks.map(({ entry }) => entry) }),
+    suspended: suspendedOn(next.asks),
+  };
+}
+
+function taken(done: Done, { outcome, requestId }: OutcomeRecord, request?: RequestRecord): VisitOutcome {
+  if (outcome.status !== "completed") throw runFailed(requestId, outcome.error, request?.label);
+  return { ...outcomeOf(done, "result"), result: outcome.data ?? outcome.text };
+}
+
+function outcomeOf({ action, cancelled, requestId }: Done, kind: VisitOutcome["kind"]): VisitOutcome {
+  return { action, kind, cancelled, ...(requestId !== undefined && { requestId }) };
+}
+
+function suspendedOn(asks: readonly Found[]): Suspended {
+  const ids = asks.map(({ entry }) => entry.id);
+  const owners = new Set(asks.map(({ entry }) => entry.requestId));
+  const expiresAt = asks.flatMap(({ entry }) => entry.expiresAt ?? []).toSorted()[0];
+  return {
+    interactionId: ids[0] as string,
+    interactionIds: ids,
+    callerInteractionIds: asks.flatMap(({ entry }) => (entry.to === "user" ? [] : [entry.id])),
+    ...(owners.size === 1 && { resumeOwner: [...owners][0] as string }),
+    ...(expiresAt !== undefined && { expiresAt }),
+  };
+}
+
+function blankAnswer(id: string): HerdError {
+  return invalidRequest(OPERATION, "answer_mismatch", "The answer must be non-blank text", "give the answer as text", {
+    ids: { id },
+  });
+}
+
+/** The visit under an id that was made before. @throws HerdError `id_reused` for another one. */
+async function knownVisit(
+  engine: Engine,
+  idKey: string,
+  hash: string,
+  { id = "" }: VisitFields,
+): Promise<VisitRecord | undefined> {
+  const known = engine.kernel.read<VisitRecord>(idKey);
+  if (known === undefined) return undefined;
+  await engine.kernel.settled();
+  if (known.hash === hash) return known;
+  throw new HerdError({
+    category: "invalid_request",
+    reason: "id_reused",
+    message: `The id ${JSON.stringify(id)} was used for another visit`,
+    nextAction: "use a new id for a new visit",
+    operation: OPERATION,
+    field: "id",
+    ids: { id },
+  });
+}
+
+/** Made before: waits for what the run came to, or tells it if that is known. */
+function again(engine: Engine, fields: VisitFields, { done }: VisitRecord, { detached, visitor }: VisitOptions): Begin {
+  const { action, requestId = "", top = "" } = done;
+  if (action === "taken") {
+    const outcome = engine.kernel.read<OutcomeRecord>(keys.outcome(requestId));
+    return { done, fields, watch: outcome && { taken: outcome } };
+  }
+  const request = top === "" || detached ? undefined : engine.request(top);
+  if (request === undefined) return { done, fields, watch: undefined };
+  const watch = watchFor(engine, request, fields.receives, visitor);
+  engine.visits.look(request.tree);
+  engine.kernel.inBackground(engine.kernel.tree(request.tree).then(() => engine.visits.look(request.tree)));
+  return { done, fields, watch };
+}
+
+/** What tells the same visit from another one. */
+function hashOf({ cancel, resume, take, start, extras }: VisitFields): string {
+  return hashed(JSON.stringify([cancel, resume, take, start ?? null, extras]));
+}
+
+function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const tell = () => reject(signal.reason);
+  signal.addEventListener("abort", tell);
+  return Promise.race([work, aborted]).finally(() => signal.removeEventListener("abort", tell));
+}
+
+/** The run's own failure, told to whoever receives it. */
+function runFailed(requestId: string, error: { code: string; message: string }, label = requestId): HerdError {
+  return new HerdError({
+    category: "internal_failure",
+    reason: "run_failed",
+    message: `The run "${label}" failed: ${error.code}: ${error.message}`,
+    nextAction: "look at its error; start it again if it is still wanted",
+    operation: OPERATION,
+    ids: { requestId },
+    details: { error },
+  });
+}
