@@ -7,6 +7,7 @@ import type { ParkedToolName } from "./asks/visit-shapes.ts";
 import type { VisitOutcome, VisitRequest } from "./asks/visit-shapes.ts";
 import type { Assignment } from "./deliveries/assignment.ts";
 import type { Receiver } from "./deliveries/desk.ts";
+import type { Door, DoorRequest, DoorRun } from "./doors/shapes.ts";
 import type { Result } from "./deliveries/result.ts";
 import type { HerdEventName, HerdEvents } from "./events.ts";
 import type { OwnerRef } from "./kernel/records.ts";
@@ -134,6 +135,21 @@ export interface Herd<Agent extends string = string> extends AsyncDisposable {
    * assign is refused for, before anything changed; `run_failed` with what the run failed of, which is consumed then.
    */
   visit(request: VisitRequest<Agent>): Promise<VisitOutcome>;
+  /**
+   * Makes a door: something outside that visits. Its programs are compiled, one with a name is saved, and the same name again
+   * updates it. A contract of plain functions is not saved: until it is registered again its fires wait.
+   * @throws HerdError `door_contract` with line and column, `invalid_field`, `unknown_agent`, … before anything changed.
+   */
+  door(request: DoorRequest<Agent>): Promise<Door>;
+  /** The saved doors, by name. */
+  doors(): Promise<Door[]>;
+  /**
+   * The record of a submitted run, by the id that its door gave.
+   * @throws HerdError `target_not_found`.
+   */
+  run(id: string): Promise<DoorRun>;
+  /** The records of all submitted runs, oldest first, without what they came to. */
+  runs(): Promise<DoorRun[]>;
   /** What people are asked by any worker of this herd. */
   readonly inbox: HerdInbox;
   /**

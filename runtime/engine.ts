@@ -1,6 +1,6 @@
 import type { WorkerContext, WorkerFact, WorkerInput } from "../machines/vocabulary.ts";
 import type { Cap, CapKind } from "./asks/caps.ts";
-import type { Watch } from "./asks/found.ts";
+import type { Next, Watch } from "./asks/found.ts";
 import type { Question } from "./asks/question.ts";
 import type { BackendEvent, Identity, StartFailure } from "./backend.ts";
 import type { Clock } from "./clock.ts";
@@ -116,10 +116,22 @@ export interface ProcessExecutor extends Executor {
 export interface VisitWaits {
   /** Waits for what a run comes to, from now on. @param request that of the outermost run. */
   watch(request: RequestRecord, visitor?: string): Watch;
+  /** What a run has come to by now; undefined while something of it goes on. */
+  now(request: RequestRecord): Promise<Next | undefined>;
   /** Something of a tree is on disk, or came to rest. */
   look(treeId: string): void;
   /** The runs that wait, also over others, for a worker. @param chain the worker's own chain. */
   waitingFor(chain: readonly WorkerView[]): Set<string>;
+}
+
+/** The records of submitted runs, as the rest of the engine sees them. */
+export interface RunRecords {
+  /** An assignment ended: in that batch its record does. */
+  ended(step: Step, requestId: string, outcome: OutcomeRecord["outcome"]): void;
+  /** A question of a run is answered. */
+  answered(step: Step, runId: string): void;
+  /** A worker resumed or took these entries. */
+  noted(runId: string, ids: readonly string[]): Promise<void>;
 }
 
 /** What people are told of, as the rest of the engine sees it. */
@@ -145,6 +157,8 @@ export interface Engine {
   readonly deliveries: Deliveries;
   /** Who waits inline for what a run comes to. */
   readonly visits: VisitWaits;
+  /** Of submitted runs. */
+  readonly runs: RunRecords;
   /** What is asked of people. */
   readonly inbox: InboxDesk;
   /** How many asks there may be, of either kind. */

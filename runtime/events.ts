@@ -1,6 +1,8 @@
 import type { InboxEvents } from "./asks/people.ts";
 import type { Question } from "./asks/question.ts";
 import type { Result } from "./deliveries/result.ts";
+import type { VisitOutcome } from "./asks/visit-shapes.ts";
+import type { DoorKind } from "./doors/shapes.ts";
 import { messageOf } from "./errors.ts";
 import type { OwnerRef } from "./kernel/records.ts";
 import type { Usage } from "../machines/vocabulary.ts";
@@ -28,6 +30,15 @@ export interface HerdEvents {
    * it off its subject, `owner`, for the whole retention.
    */
   dropped: { label: string; requestId: string | undefined; why: string; owner?: OwnerRef };
+  /** Somebody came through a door, or a fire of it that nobody waits for went wrong (`error`). */
+  door: {
+    name?: string;
+    kind: DoorKind;
+    action?: VisitOutcome["action"];
+    cancelled?: string[];
+    requestId?: string;
+    error?: unknown;
+  };
   /** A worker's progress note; coalesced and not durable. */
   report: { runId: string; label: string; requestId: string; note: string; usage?: Usage };
   /** A run cannot go on in this program; `diagnostic` says why and shows both sides. */

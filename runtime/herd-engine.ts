@@ -19,6 +19,8 @@ import type { BackendFactory } from "./backend.ts";
 import { Definitions } from "./definitions/roster.ts";
 import type { Clock } from "./clock.ts";
 import type { Engine } from "./engine.ts";
+import { Doors } from "./doors/doors.ts";
+import { Runs } from "./doors/runs.ts";
 import { HerdError } from "./errors.ts";
 import { releaseClaims } from "./claims.ts";
 import { Events } from "./events.ts";
@@ -57,6 +59,8 @@ export class HerdEngine implements Engine {
   readonly deliveries: Deliveries;
   readonly visits = new Visits(this);
   readonly inbox: Inbox;
+  readonly runs: Runs;
+  readonly doors: Doors;
   readonly caps: Readonly<Record<CapKind, Cap>>;
   readonly functions: Functions;
   readonly backends: Backends;
@@ -110,6 +114,8 @@ export class HerdEngine implements Engine {
       user: new Cap(this.kernel, "user", options.maxConcurrent),
     };
     this.inbox = new Inbox(this);
+    this.runs = new Runs(this);
+    this.doors = new Doors(this, this.runs);
     this.functions = new Functions(this);
     this.backends = new Backends(this, backends, backendOf);
     this.sessions = new SessionFiles(this.kernel);

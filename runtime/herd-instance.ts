@@ -14,6 +14,7 @@ import type { Attachment } from "./deliveries/deliveries.ts";
 import type { Receiver } from "./deliveries/desk.ts";
 import type { Result } from "./deliveries/result.ts";
 import type { Clock } from "./clock.ts";
+import type { Door, DoorRequest, DoorRun } from "./doors/shapes.ts";
 import { HerdError, invalidRequest } from "./errors.ts";
 import { HerdEngine } from "./herd-engine.ts";
 import type { HerdEventName, HerdEvents } from "./events.ts";
@@ -107,6 +108,9 @@ export class HerdInstance implements Herd {
     }
     this.#status = "open";
     this.#opened.resolve();
+    const { runWorkers } = this.engine.options;
+    // Where no worker goes on nobody is let in.
+    if (runWorkers && !this.engine.options.passive) await this.engine.doors.open();
     // After whoever awaits the herd has begun to listen: what is held is held while the store is opened.
     setImmediate(() => this.engine.events.begin());
     const { tickMs, passive } = this.engine.options;
@@ -158,6 +162,42 @@ export class HerdInstance implements Herd {
     return visit(this.engine, request);
   }
 
+  async door(request: DoorRequest): Promise<Door> {
+    this.assertOpen("door");
+    return this.#guarded(await this.engine.doors.save(request));
+  }
+
+  async doors(): Promise<Door[]> {
+    this.assertReadable("doors");
+    return (await this.engine.doors.list()).map((door) => this.#guarded(door));
+  }
+
+  async run(id: string): Promise<DoorRun> {
+    this.assertReadable("run");
+    return this.engine.runs.view(id);
+  }
+
+  async runs(): Promise<DoorRun[]> {
+    this.assertReadable("runs");
+    return this.engine.runs.list();
+  }
+
+  /** A door takes nothing while its herd takes nothing. */
+  #guarded(door: Door): Door {
+    const { visit: goThrough, remove } = door;
+    return {
+      ...door,
+      visit: async (input, options) => {
+        this.assertOpen("door");
+        return goThrough(input, options);
+      },
+      remove: async () => {
+        this.assertOpen("door");
+        return remove();
+      },
+    };
+  }
+
   get inbox(): HerdInbox {
     return this.#inbox;
   }
@@ -193,6 +233,7 @@ export class HerdInstance implements Herd {
     this.#control?.crash();
     this.engine.lookout.release();
     this.engine.deliveries.close();
+    void this.engine.doors.close();
     this.engine.functions.stopAll("parked", "The process ended.");
     await this.engine.kernel.abandon();
   }
@@ -204,8 +245,9 @@ export class HerdInstance implements Herd {
   async #close(graceMs: number): Promise<void> {
     this.#status = "closing";
     clearInterval(this.#timer);
-    const { deliveries, functions, backends, kernel, sessions } = this.engine;
+    const { deliveries, doors, functions, backends, kernel, sessions } = this.engine;
     this.engine.leave(herdClosed("closing", "wait"));
+    await doors.close();
     deliveries.close();
     await functions.close(graceMs);
     await backends.close(graceMs);

@@ -19,6 +19,10 @@ export type { ParkedToolName, Suspended, VisitOutcome, VisitRequest, VisitStart 
 export type { OwnerRef } from "./kernel/records.ts";
 export type { Question, ReplyReceipt } from "./asks/question.ts";
 export type { Result } from "./deliveries/result.ts";
+export type { ContractExpression, DoorContract } from "./doors/contract.ts";
+export type { Door, DoorCommon, DoorKind, DoorRequest, DoorRun, DoorRunStatus, RouteOutcome } from "./doors/shapes.ts";
+export { signDelivery } from "./doors/signature.ts";
+export type { WebhookDelivery } from "./doors/signature.ts";
 export type { Receiver } from "./deliveries/desk.ts";
 export type { Assignment, AssignmentStatus, OwnerEvent } from "./deliveries/assignment.ts";
 export type { AgentDefinition } from "./functions/agent.ts";

@@ -36,6 +36,7 @@ const schema = z.strictObject({
   control: z.boolean().default(true),
   runWorkers: z.boolean().default(true),
   restarts: count(5),
+  jqTimeoutMs: count(2_000),
   callerAskTtl: z
     .number()
     .positive()
@@ -92,6 +93,8 @@ export interface HerdOptions<AgentsByName> {
   runWorkers?: boolean;
   /** Ends of the process without progress after which a run ends as `worker_lost`; 5. */
   restarts?: number;
+  /** How long one evaluation of a door's jq program may take, in milliseconds; 2,000. */
+  jqTimeoutMs?: number;
   /** How long a parked ask without `expiresAt` waits, in milliseconds; 30 days. null: for ever. */
   callerAskTtl?: number | null;
   /**
@@ -112,9 +115,37 @@ export interface HerdOptions<AgentsByName> {
 
 export type ResolvedOptions = z.infer<typeof schema>;
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Settings of the environment that stand for options which are not given. Source: "Asking the caller". */
+const SETTINGS = {
+  maxConcurrentCaller: "INTERACTIONS_MAX_CONCURRENT_CALLER",
+  maxConcurrent: "INTERACTIONS_MAX_CONCURRENT",
+} as const;
+
+/** @throws HerdError `bad_option` naming the variable. */
+function withSettings(options: HerdOptions<object>, env: Environment): HerdOptions<object> {
+  const given: Record<string, number | null> = {};
+  for (const [option, variable] of Object.entries(SETTINGS)) {
+    const value = env[variable]?.trim();
+    if (value === undefined || value === "" || options[option as keyof typeof SETTINGS] !== undefined) continue;
+    if (!/^(null|[1-9]\d{0,14})$/.test(value)) {
+      throw invalidRequest(
+        "createHerd",
+        "bad_option",
+        `The variable ${variable} is ${JSON.stringify(value)}, which is neither a positive whole number nor null`,
+        `correct ${variable}, or unset it`,
+        { field: variable },
+      );
+    }
+    given[option] = value === "null" ? null : Number(value);
+  }
+  return { ...options, ...given };
+}
+
 /** Fills in the defaults. @throws HerdError `invalid_request` naming each wrong option and its rule. */
-export function resolveOptions(options: HerdOptions<object>): ResolvedOptions {
-  const parsed = schema.safeParse(options);
+export function resolveOptions(options: HerdOptions<object>, env: Environment = process.env): ResolvedOptions {
+  const parsed = schema.safeParse(withSettings(options, env));
   if (parsed.success) return parsed.data;
   const findings = parsed.error.issues.map((issue) => {
     if (issue.code === "unrecognized_keys") return `unknown option ${issue.keys.join(", ")}`;

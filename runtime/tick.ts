@@ -41,9 +41,12 @@ export class Ticker {
     this.#engine.backends.tick(now);
     this.#scan(now);
     const due = await kernel.range({ gte: "t!", lt: `t!${timeKey(now + 1)}`, limit: AT_ONCE });
+    const fires: Promise<void>[] = [];
     for (const [key, text] of due) {
       const [, , kind = "", id = ""] = key.split("!");
       try {
+        if (kind === "schedule") fires.push(this.#engine.doors.due(key, id, now));
+        if (kind === "forget") await this.#forget(key, JSON.parse(text));
         if (kind === "deadline") await this.#deadline(key, JSON.parse(text));
         else if (kind === "retention") await this.#prune(key, id, JSON.parse(text));
         else if (kind === "expiry") await expire(this.#engine, key, id, JSON.parse(text));
@@ -54,6 +57,15 @@ export class Ticker {
         process.emitWarning(`due ${kind} ${id} failed: ${messageOf(error)}`, { type: "HerdTickWarning" });
       }
     }
+    await Promise.all(fires);
+  }
+
+  /** What is remembered for a while only. */
+  async #forget(due: string, { key }: { key: string }): Promise<void> {
+    await this.#engine.kernel.write([
+      { type: "del", key },
+      { type: "del", key: due },
+    ]);
   }
 
   /** A launch has used up its budget. Its rollback waits for proofs, and nothing else that is due waits with it. */

@@ -12,7 +12,8 @@ import { checkAnswer } from "./formats.ts";
 import type { Found, Next, Watch } from "./found.ts";
 import { findEntries } from "./parked.ts";
 import { planStart } from "./start.ts";
-import type { Suspended, VisitOutcome } from "./visit-shapes.ts";
+import { suspendedOn } from "./suspended.ts";
+import type { VisitOutcome } from "./visit-shapes.ts";
 import { againstEntries, entryGone, visitFields, type VisitFields } from "./visit-request.ts";
 import { makeVisit, type Done, type Made, type Prepared } from "./visit-step.ts";
 
@@ -47,10 +48,17 @@ interface VisitRecord extends CallerIdRecord {
 export async function visit(engine: Engine, request: unknown, options: VisitOptions = {}): Promise<VisitOutcome> {
   const { done, watch, fields } = await begin(engine, request, options);
   if (watch === undefined) return outcomeOf(done, "none");
-  if ("taken" in watch) return taken(done, watch.taken);
+  if ("taken" in watch) {
+    const { visitor } = options;
+    if (visitor !== undefined) await engine.runs.noted(visitor, fields.take);
+    return taken(done, watch.taken);
+  }
   try {
     const next = await engine.whileOpen(orAborted(watch.next, fields.signal));
-    return await comeTo(engine, done, next, fields.receives);
+    const outcome = await comeTo(engine, done, next, fields.receives);
+    const { visitor } = options;
+    if (visitor !== undefined && done.action === "resumed") await engine.runs.noted(visitor, idsOf(fields));
+    return outcome;
   } finally {
     watch.end();
   }
@@ -96,7 +104,7 @@ async function begin(engine: Engine, request: unknown, options: VisitOptions): P
       if (idKey !== undefined) {
         const record: VisitRecord = { hash, requestId: made.done.requestId ?? "", done: made.done };
         first.put(idKey, record);
-        first.put(keys.due(first.now + engine.options.retention.resultsMs, "visit", hashed(idKey)), { key: idKey });
+        first.put(keys.due(first.now + engine.options.retention.resultsMs, "forget", hashed(idKey)), { key: idKey });
       }
       const waits = watch;
       if (waits && "end" in waits) first.ifUndone(() => waits.end());
@@ -210,19 +218,6 @@ function outcomeOf({ action, cancelled, requestId }: Done, kind: VisitOutcome["k
   return { action, kind, cancelled, ...(requestId !== undefined && { requestId }) };
 }
 
-function suspendedOn(asks: readonly Found[]): Suspended {
-  const ids = asks.map(({ entry }) => entry.id);
-  const owners = new Set(asks.map(({ entry }) => entry.requestId));
-  const expiresAt = asks.flatMap(({ entry }) => entry.expiresAt ?? []).toSorted()[0];
-  return {
-    interactionId: ids[0] as string,
-    interactionIds: ids,
-    callerInteractionIds: asks.flatMap(({ entry }) => (entry.to === "user" ? [] : [entry.id])),
-    ...(owners.size === 1 && { resumeOwner: [...owners][0] as string }),
-    ...(expiresAt !== undefined && { expiresAt }),
-  };
-}
-
 function blankAnswer(id: string): HerdError {
   return invalidRequest(OPERATION, "answer_mismatch", "The answer must be non-blank text", "give the answer as text", {
     ids: { id },
@@ -264,6 +259,10 @@ function again(engine: Engine, fields: VisitFields, { done }: VisitRecord, { det
   engine.visits.look(request.tree);
   engine.kernel.inBackground(engine.kernel.tree(request.tree).then(() => engine.visits.look(request.tree)));
   return { done, fields, watch };
+}
+
+function idsOf({ resume }: VisitFields): string[] {
+  return resume.map(({ id }) => id);
 }
 
 /** What tells the same visit from another one. */

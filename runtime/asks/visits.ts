@@ -52,6 +52,12 @@ export class Visits implements VisitWaits {
     return { next, end };
   }
 
+  async now(request: RequestRecord): Promise<Next | undefined> {
+    await this.#engine.kernel.settled();
+    await this.#engine.kernel.tree(request.tree);
+    return this.#nextOf(request);
+  }
+
   /** Something of a tree is on disk, or came to rest: whoever waits for a run of it is told what that came to. */
   look(treeId: string): void {
     for (const watcher of this.#watchers.get(treeId) ?? []) {

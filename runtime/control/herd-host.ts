@@ -9,6 +9,7 @@ import type { Assignment } from "../deliveries/assignment.ts";
 import type { Attachment } from "../deliveries/deliveries.ts";
 import type { Receiver } from "../deliveries/desk.ts";
 import type { Result } from "../deliveries/result.ts";
+import type { Door, DoorRequest, DoorRun } from "../doors/shapes.ts";
 import { HerdError } from "../errors.ts";
 import type { HerdEventName, HerdEvents } from "../events.ts";
 import type { HerdEngine } from "../herd-engine.ts";
@@ -98,6 +99,27 @@ export class HerdHost implements ControlHost {
   async visitFrom(cwd: string, request: VisitRequest): Promise<VisitOutcome> {
     this.#herd.assertOpen("visit");
     return visit(this.#engine, request, { cwd });
+  }
+
+  door(request: DoorRequest): Promise<Door> {
+    return this.#herd.door(request);
+  }
+
+  doors(): Promise<Door[]> {
+    return this.#herd.doors();
+  }
+
+  async doorNamed(name: string): Promise<Door> {
+    this.#herd.assertOpen("door");
+    return this.#engine.doors.named(name);
+  }
+
+  run(id: string): Promise<DoorRun> {
+    return this.#herd.run(id);
+  }
+
+  runs(): Promise<DoorRun[]> {
+    return this.#herd.runs();
   }
 
   get inbox(): HerdInbox {

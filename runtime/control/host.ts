@@ -4,13 +4,26 @@ import type { VisitOutcome, VisitRequest } from "../asks/visit-shapes.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { Attachment } from "../deliveries/deliveries.ts";
 import type { Receiver } from "../deliveries/desk.ts";
+import type { Door } from "../doors/shapes.ts";
 import type { HerdError } from "../errors.ts";
 import type { By } from "./protocol.ts";
 
 /** What the control socket needs of the herd that it speaks for. */
 export interface ControlHost extends Pick<
   Herd,
-  "status" | "on" | "tick" | "owners" | "receive" | "parked" | "take" | "inbox" | "backup"
+  | "status"
+  | "on"
+  | "tick"
+  | "owners"
+  | "receive"
+  | "parked"
+  | "take"
+  | "inbox"
+  | "door"
+  | "doors"
+  | "run"
+  | "runs"
+  | "backup"
 > {
   /** The herd's folder, absolute. */
   readonly directory: string;
@@ -22,6 +35,8 @@ export interface ControlHost extends Pick<
   attachFrom(by: By, receiver: Receiver, how: Attachment): () => void;
   /** A visit from elsewhere: what it starts works in `cwd`. */
   visitFrom(cwd: string, request: VisitRequest): Promise<VisitOutcome>;
+  /** A saved door. @throws HerdError `target_not_found`. */
+  doorNamed(name: string): Promise<Door>;
   /** A handle that only looks: what it gives is acknowledged by `returned`. @throws HerdError `target_not_found`. */
   look(requestId: string): Promise<Assignment>;
   /** Somebody elsewhere has this result: acknowledges it unless a receiver does that. */

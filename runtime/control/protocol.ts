@@ -4,6 +4,7 @@ import type { ParkedEntry } from "../asks/entry.ts";
 import type { InboxEntry } from "../asks/people.ts";
 import type { ReplyReceipt } from "../asks/question.ts";
 import type { VisitOutcome } from "../asks/visit-shapes.ts";
+import type { DoorKind, DoorRun } from "../doors/shapes.ts";
 import type { HerdEventName } from "../events.ts";
 import type { CloseReceipt, Listing, SteerReceipt } from "../subagent/shapes.ts";
 
@@ -70,6 +71,20 @@ export const Says = {
   "herd/parked": z.strictObject({ subject: Subject }),
   "herd/take": z.strictObject({ subject: Subject, id: text.optional() }),
   "herd/visit": z.strictObject({ cwd: text, request }),
+  "herd/door": z.strictObject({ request }),
+  "herd/doors": z.strictObject({}),
+  /** A saved door by its name, or one that is made for this visit alone. */
+  "door/visit": z.strictObject({ name: text.optional(), request: request.optional(), input: z.json() }),
+  "door/fetch": z.strictObject({
+    name: text,
+    method: text,
+    headers: z.array(z.tuple([z.string(), z.string()])),
+    /** Base64. */
+    body: z.string(),
+  }),
+  "door/remove": z.strictObject({ name: text }),
+  "herd/run": z.strictObject({ id: text }),
+  "herd/runs": z.strictObject({}),
   "inbox/list": z.strictObject({}),
   "inbox/answer": z.strictObject({ request }),
   "herd/assignment": z.strictObject({ requestId }),
@@ -109,6 +124,13 @@ export interface Hears {
   /** Null when nothing waits. */
   "herd/take": unknown;
   "herd/visit": VisitOutcome;
+  "herd/door": DoorWire;
+  "herd/doors": DoorWire[];
+  "door/visit": unknown;
+  "door/fetch": { status: number; headers: [string, string][]; body: string };
+  "door/remove": null;
+  "herd/run": DoorRun;
+  "herd/runs": DoorRun[];
   "inbox/list": InboxEntry[];
   "inbox/answer": ReplyReceipt;
   "herd/assignment": HandleWire;
@@ -151,6 +173,13 @@ export interface Callbacks {
 export interface Notices {
   event: { event: HerdEventName; value: unknown };
   status: { status: HerdStatus };
+}
+
+/** A door as it is named on the wire. */
+export interface DoorWire {
+  name?: string;
+  kind: DoorKind;
+  url?: string;
 }
 
 /** A handle as it is named on the wire. */

@@ -8,6 +8,7 @@ import type { VisitOutcome, VisitRequest } from "../asks/visit-shapes.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { Receiver } from "../deliveries/desk.ts";
 import type { Result } from "../deliveries/result.ts";
+import type { Door, DoorRequest, DoorRun } from "../doors/shapes.ts";
 import { HerdError, messageOf } from "../errors.ts";
 import { detached } from "./errors.ts";
 import { Events, type HerdEventName, type HerdEvents } from "../events.ts";
@@ -16,6 +17,7 @@ import type { Connection } from "./connection.ts";
 import type { Link, RemoteReceiver } from "./link.ts";
 import type { By, Notices } from "./protocol.ts";
 import { RemoteAssignment } from "./remote-assignment.ts";
+import { checkSendable, RemoteDoor } from "./remote-door.ts";
 import { RemoteOwner } from "./remote-owner.ts";
 
 /** A herd in another process. Every promise is kept there; here is nothing that could be lost. */
@@ -90,6 +92,24 @@ export class RemoteHerd implements Herd, Link {
     const { signal, ...request } = given ?? {};
     const cwd = this.cwd;
     return this.connection.call("herd/visit", { cwd, request }, { signal, waits: true });
+  }
+
+  async door(request: DoorRequest): Promise<Door> {
+    checkSendable(request);
+    return new RemoteDoor(this.connection, await this.connection.call("herd/door", { request }), request);
+  }
+
+  async doors(): Promise<Door[]> {
+    const doors = await this.connection.call("herd/doors", {});
+    return doors.map((door) => new RemoteDoor(this.connection, door, undefined));
+  }
+
+  run(id: string): Promise<DoorRun> {
+    return this.connection.call("herd/run", { id });
+  }
+
+  runs(): Promise<DoorRun[]> {
+    return this.connection.call("herd/runs", {});
   }
 
   readonly inbox: HerdInbox = {
@@ -213,7 +233,7 @@ export class RemoteHerd implements Herd, Link {
     if (event === "question") return this.question(value);
     const told = value as Record<string, unknown>;
     if (event === "unheard") return { ...told, question: this.question(told["question"]) };
-    if (event === "undelivered") return { ...told, error: new Error(String(told["error"])) };
+    if ("error" in told) return { ...told, error: new Error(String(told["error"])) };
     return told;
   }
 }

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { createMessageConnection, type CancellationToken, type MessageConnection } from "vscode-jsonrpc/node";
 import type { VisitRequest } from "../asks/visit-shapes.ts";
+import type { Door, DoorRequest } from "../doors/shapes.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { Receiver } from "../deliveries/desk.ts";
 import { messageOf } from "../errors.ts";
@@ -13,6 +14,7 @@ import {
   Hello,
   PROTOCOL,
   Says,
+  type DoorWire,
   type HandleWire,
   type Hears,
   type Method,
@@ -138,6 +140,25 @@ export class Session {
         ...(request as VisitRequest),
         signal: AbortSignal.any([cancelled, this.#gone.signal]),
       }),
+    "herd/door": async ({ request }) => doorWire(await this.#host.door(request as DoorRequest)),
+    "herd/doors": async () => (await this.#host.doors()).map(doorWire),
+    "door/visit": async ({ name, request, input }, cancelled) => {
+      const door =
+        name === undefined ? await this.#host.door(request as DoorRequest) : await this.#host.doorNamed(name);
+      return door.visit(input, { signal: AbortSignal.any([cancelled, this.#gone.signal]) });
+    },
+    "door/fetch": async ({ name, method, headers, body }) => {
+      const hasBody = method !== "GET" && method !== "HEAD";
+      const given = { method, headers, ...(hasBody && { body: Buffer.from(body, "base64") }) };
+      const answer = await (await this.#host.doorNamed(name)).fetch(new Request("http://localhost/", given));
+      return { status: answer.status, headers: [...answer.headers], body: await answer.text() };
+    },
+    "door/remove": async ({ name }) => {
+      await (await this.#host.doorNamed(name)).remove();
+      return null;
+    },
+    "herd/run": ({ id }) => this.#host.run(id),
+    "herd/runs": () => this.#host.runs(),
     "inbox/list": () => this.#host.inbox.list(),
     "inbox/answer": ({ request }) => this.#host.inbox.answer(request as never),
     "herd/assignment": async ({ requestId }) => wireOf(await this.#host.look(requestId)),
@@ -234,6 +255,10 @@ export class Session {
     this.#listeners.clear();
     this.#connection.dispose();
   }
+}
+
+function doorWire({ name, kind, url }: Door): DoorWire {
+  return { ...(name !== undefined && { name }), kind, ...(url !== undefined && { url }) };
 }
 
 function wireOf({ requestId, label, sessionId }: Assignment): HandleWire {

@@ -68,6 +68,7 @@ function storeOutcome(engine: Engine, ended: OutcomeRecord, worker: Teller, step
   }
   step.put(keys.outcome(requestId), ended);
   forgetAsked(step, worker, requestId);
+  engine.runs.ended(step, requestId, ended.outcome);
   if (worker.context.assignment?.deadline) endDeadline(step, requestId);
   engine.wakeParent(step, worker.path);
   step.after(() => {

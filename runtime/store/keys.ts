@@ -26,6 +26,11 @@ import { createHash } from "node:crypto";
  * | counted | `c!kind!id` | an entry that counts under a cap |
  * | inbox | `h!askId` | a question that waits for a person |
  * | visited | `r!owner!tree` | a tree of a run that a visit started for an owner |
+ * | door | `y!name` | a saved door |
+ * | schedule | `f!name` | when a schedule fires next, and its last run |
+ * | fired | `g!door!delivery` | what a delivery of a webhook came to |
+ * | run | `z!runId` | the record of a submitted run |
+ * | submitted | `S!requestId` | which record an assignment ends |
  * | subject | `b!scope!key!owner` | an owner that is a subject with this key in this scope |
  */
 export const keys = {
@@ -49,6 +54,11 @@ export const keys = {
   counted: (kind: string, id: string) => `c!${kind}!${id}`,
   inbox: (askId: string) => `h!${askId}`,
   visited: (owner: string, tree: string) => `r!${owner}!${tree}`,
+  door: (name: string) => `y!${name}`,
+  schedule: (name: string) => `f!${name}`,
+  fired: (door: string, delivery: string) => `g!${door}!${hashed(delivery)}`,
+  run: (runId: string) => `z!${runId}`,
+  submitted: (requestId: string) => `S!${requestId}`,
   scope: (scope: string) => `b!${hashed(scope)}!`,
   subject: (scope: string, name: string, value: string, owner: string) =>
     `b!${hashed(scope)}!${hashed(JSON.stringify([name, value]))}!${owner}`,

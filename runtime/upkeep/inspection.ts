@@ -30,7 +30,7 @@ const MOST_PROBLEMS = 1_000;
 
 /** Kinds of rows that stand for an accepted task: the part of their key that names it. */
 const OF_A_REQUEST = "ujve";
-const KNOWN_KINDS = "msaqukjvdownxlietbpchr";
+const KNOWN_KINDS = "msaqukjvdownxlietbpchryfgzS";
 
 /** Looks at every row of an open store that nobody writes, and at what rows say of each other. */
 export class Inspection {

@@ -89,7 +89,7 @@ test("a store in use is verified while it is written", async () => {
 
 test.each<[string, (rows: Map<string, string>) => Operation[], RegExp]>([
   ["a missing batch", (rows) => del(keysOf(rows, "s").at(-2)), /^Batch \d+ of \d+ is missing/],
-  ["a row of an unknown kind", () => [{ type: "put", key: "y!1", value: "{}" }], /no rows of this kind/],
+  ["a row of an unknown kind", () => [{ type: "put", key: "Q!1", value: "{}" }], /no rows of this kind/],
   [
     "a row that is no JSON",
     (rows) => [{ type: "put", key: keysOf(rows, "k")[0] as string, value: "{" }],

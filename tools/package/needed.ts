@@ -1,11 +1,12 @@
 /**
- * Which compiled files a user can reach: the code that the entry points and the command load, and the declarations
- * that a compiler reads for the entry points. Types alone compile to empty modules, and nobody imports the command.
+ * Which compiled files a user can reach: the code that the entry points and the command load, what that starts by its
+ * path, and the declarations that a compiler reads for the entry points. Types alone compile to empty modules, and
+ * nobody imports the command.
  */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import { references } from "../references.ts";
-import { scan } from "../source.ts";
+import { scan, type Source } from "../source.ts";
 
 /** What `package.json` says about the ways into the package. */
 export interface Manifest {
@@ -49,7 +50,20 @@ function reach(folder: string, from: readonly string[], fileOf: (target: string)
   // A set gives out what is added while it is walked through.
   for (const path of reached) {
     const text = readFileSync(join(folder, path), "utf8");
-    for (const { target } of references(path, text, scan(text))) if (target !== undefined) reached.add(fileOf(target));
+    const source = scan(text);
+    for (const { target } of references(path, text, source)) if (target !== undefined) reached.add(fileOf(target));
+    for (const target of started(path, source)) reached.add(target);
   }
   return reached;
+}
+
+/**
+ * The files of code that a file names by `new URL("./…", import.meta.url)`, because threads and processes are started
+ * by a path. The ending may be that of the file itself: `${extname(import.meta.url)}`.
+ */
+function started(path: string, { code, literals }: Source): string[] {
+  return [...code.matchAll(/\bnew\s+URL\(\s*(?=["'`])/g)].flatMap(({ index, 0: { length } }) => {
+    const named = literals.get(index + length)?.raw.replace("${extname(import.meta.url)}", posix.extname(path));
+    return named?.startsWith(".") && named.endsWith(".js") ? [posix.join(posix.dirname(path), named)] : [];
+  });
 }

@@ -32,6 +32,22 @@ test("what is needed is the code that entry points load and the declarations tha
   expect(filesIn(folder).filter((file) => !needed.has(file))).toEqual(["runtime/later.d.ts", "runtime/types.js"]);
 });
 
+test("what code starts by its path is needed, with what that loads", () => {
+  const folder = folderWith({
+    "index.js": [
+      "const thread = new URL(`./deep/thread${extname(import.meta.url)}`, import.meta.url);",
+      'const child = new URL("./child.js", import.meta.url), folder = new URL("./data", import.meta.url);',
+      'const page = new URL("/index.js", "https://example.org"); // new URL("./comment.js", import.meta.url)',
+    ].join("\n"),
+    "deep/thread.js": 'import "../loaded.js";',
+    "loaded.js": "",
+    "child.js": "",
+    "comment.js": "",
+  });
+  const needed = neededFiles(folder, { code: ["index.js"], declarations: [] });
+  expect(filesIn(folder).filter((file) => !needed.has(file))).toEqual(["comment.js"]);
+});
+
 test("a file that is needed and missing is no file to pass over", () => {
   const folder = folderWith({ "index.js": 'import "./gone.js";' });
   expect(() => neededFiles(folder, { code: ["index.js"], declarations: [] })).toThrow("gone.js");

@@ -1,0 +1,125 @@
+import { describe, expect, test } from "vitest";
+import { type HerdError, type DoorRequest } from "../index.ts";
+import { subject, gate, open, parked, resumeFirst } from "../../test/support/doors.ts";
+
+describe("a schedule", () => {
+  const nightly: DoorRequest = {
+    name: "nightly",
+    kind: "schedule",
+    cron: "0 2 * * *",
+    timezone: "Europe/Madrid",
+    subject,
+    target: { agent: "echo", task: "Audit" },
+  };
+
+  test("fires at its times, and what its runs come to waits on the subject", async () => {
+    const t = await open();
+    await t.herd.door(nightly);
+    await t.clock.advance("15h");
+    await t.idle();
+    expect(await parked(t)).toEqual([]);
+    // 02:00 in Madrid is 01:00 UTC in winter.
+    await t.clock.advance("1h");
+    await t.idle();
+    expect(await parked(t)).toMatchObject([
+      { status: "finished", label: "echo", result: { task: "Audit", input: null } },
+    ]);
+    await t.clock.advance("24h");
+    await t.idle();
+    expect(await parked(t)).toHaveLength(2);
+  });
+
+  test("fires once for all that it missed, also when it is registered again first", async () => {
+    const t = await open({ tickMs: 0 });
+    await t.herd.door(nightly);
+    await t.crash();
+    await t.herd.door(nightly);
+    await t.herd.tick(new Date("2026-03-05T09:00:00Z"));
+    await t.herd.tick(new Date("2026-03-05T09:00:01Z"));
+    await t.idle();
+    expect(await parked(t)).toHaveLength(1);
+    await t.herd.tick(new Date("2026-03-06T01:00:00Z"));
+    await t.idle();
+    expect(await parked(t)).toHaveLength(2);
+  });
+
+  test("gives its stored input, or what its start program makes of it", async () => {
+    const t = await open();
+    await t.herd.door({ ...nightly, target: "echo", defaults: { n: 1 } });
+    await t.herd.door({
+      ...nightly,
+      name: "counting",
+      target: "echo",
+      defaults: { n: 1 },
+      contract: { startExpr: "{ n: (.n + 1), waiting: ($parked | length) }" },
+    });
+    await t.clock.advance("17h");
+    await t.idle();
+    const inputs = (await parked(t)).map(({ result }) => (result as { input: unknown }).input);
+    expect(inputs).toContainEqual({ n: 1 });
+    expect(inputs).toContainEqual({ n: 2, waiting: expect.any(Number) });
+  });
+
+  test.each<["skip" | "start", number]>([
+    ["skip", 1],
+    ["start", 2],
+  ])("with overlap %s, while its last run executes, has %i runs", async (overlap, runs) => {
+    const t = await open({ tickMs: 0 });
+    await t.herd.door({ ...nightly, target: { agent: "waits", task: "A" }, overlap });
+    await t.herd.tick(new Date("2026-03-02T01:00:00Z"));
+    await gate.begun.promise;
+    await t.herd.tick(new Date("2026-03-03T01:00:00Z"));
+    expect((await t.herd.owner(subject).list()).workers).toHaveLength(runs);
+    gate.held.resolve();
+    await t.idle();
+    await t.herd.tick(new Date("2026-03-04T01:00:00Z"));
+    await t.idle();
+    expect(await parked(t)).toHaveLength(runs + 1);
+  });
+
+  test("deals by jq with what it finds parked", async () => {
+    const t = await open();
+    await t.herd.door({ ...nightly, target: "clerk", defaults: { task: "A" }, contract: { resumeExpr: resumeFirst } });
+    await t.clock.advance("17h");
+    await t.idle();
+    expect(await parked(t)).toMatchObject([{ status: "asking" }]);
+    await t.clock.advance("24h");
+    await t.idle();
+    expect(await parked(t)).toMatchObject([{ status: "finished", result: { answer: true } }]);
+  });
+
+  test("that goes wrong says so and goes on with its next time", async () => {
+    const t = await open();
+    const told: unknown[] = [];
+    t.herd.on("door", ({ name, error }) => told.push([name, (error as HerdError | undefined)?.reason]));
+    await t.herd.door({ ...nightly, contract: { cancelExpr: "$parked | length" } });
+    await t.clock.advance("17h");
+    await t.clock.advance("24h");
+    expect(told).toEqual([
+      ["nightly", "door_contract"],
+      ["nightly", "door_contract"],
+    ]);
+  });
+
+  test("whose expressions are functions waits with its fire until they are registered again", async () => {
+    const t = await open({ tickMs: 0 });
+    const request = { ...nightly, target: "echo", contract: { startExpr: () => ({ n: 1 }) } };
+    await t.herd.door(request);
+    await t.crash();
+    const at = new Date("2026-03-02T01:00:00Z");
+    await t.herd.tick(at);
+    expect(await parked(t)).toEqual([]);
+    await t.herd.door(request);
+    await t.herd.tick(at);
+    await t.idle();
+    expect(await parked(t)).toMatchObject([{ status: "finished", result: { input: { n: 1 } } }]);
+  });
+
+  test("that is removed fires no more", async () => {
+    const t = await open();
+    await (await t.herd.door(nightly)).remove();
+    await t.clock.advance("48h");
+    await t.idle();
+    expect(await parked(t)).toEqual([]);
+  });
+});

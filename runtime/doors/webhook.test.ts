@@ -1,0 +1,106 @@
+import { describe, expect, test } from "vitest";
+import { signDelivery, type DoorRequest } from "../index.ts";
+import type { TestHerd } from "../testing/index.ts";
+import { subject, secret, open, parked, failureOf, resumeFirst } from "../../test/support/doors.ts";
+
+describe("a webhook", () => {
+  const webhook: DoorRequest = {
+    name: "orders",
+    kind: "webhook",
+    secret,
+    subject: '{ scope: "shop", keys: { order: .order } }',
+    target: "clerk",
+    contract: { resumeExpr: resumeFirst },
+  };
+
+  function delivery(t: TestHerd, id: string, input: unknown, more: Record<string, string> = {}): Request {
+    const body = JSON.stringify(input);
+    const headers = signDelivery({ secret, id, timestamp: t.clock.now().getTime(), body });
+    return new Request("https://shop.example/hooks/orders", { method: "POST", body, headers: { ...headers, ...more } });
+  }
+
+  test("starts when nothing is parked, resumes when something is, and the outcome waits until it is taken", async () => {
+    const t = await open();
+    const door = await t.herd.door(webhook);
+    const started = await door.fetch(delivery(t, "d-1", { order: "7", task: "A" }));
+    expect(started.status).toBe(202);
+    expect(await started.json()).toMatchObject({ ok: true, action: "started", cancelled: [] });
+    await t.idle();
+    expect(await parked(t)).toMatchObject([{ status: "asking" }]);
+    await t.crash();
+    const [again] = await t.herd.doors();
+    const resumed = await again?.fetch(delivery(t, "d-2", { order: "7" }));
+    expect([resumed?.status, await resumed?.json()]).toMatchObject([202, { action: "resumed" }]);
+    await t.idle();
+    expect(await t.herd.take(subject)).toMatchObject({ status: "completed", data: { task: "A", answer: true } });
+  });
+
+  test("does a delivery once, however often it comes, also at once and after a restart", async () => {
+    const t = await open();
+    const door = await t.herd.door(webhook);
+    const given = { order: "7", task: "A" };
+    const both = await Promise.all(["d-1", "d-1"].map((id) => door.fetch(delivery(t, id, given))));
+    expect(both.map(({ status }) => status).toSorted()).toEqual([200, 202]);
+    await t.crash();
+    const [again] = await t.herd.doors();
+    const repeated = await again?.fetch(delivery(t, "d-1", given));
+    expect([repeated?.status, await repeated?.json()]).toMatchObject([200, { repeated: true, action: "started" }]);
+    await t.idle();
+    expect(await parked(t)).toHaveLength(1);
+  });
+
+  test.each<[string, number, string, (t: TestHerd) => Request]>([
+    ["an unsigned", 401, "bad_signature", () => new Request("https://x/", { method: "POST", body: "{}" })],
+    [
+      "a wrongly signed",
+      401,
+      "bad_signature",
+      (t) => delivery(t, "d", {}, { "webhook-signature": "v1,bm90IHRoaXMgb25l" }),
+    ],
+    ["a GET", 405, "invalid_field", () => new Request("https://x/")],
+    ["one that no program fits", 400, "door_contract", (t) => delivery(t, "d", {})],
+    ["one that is too large", 413, "too_large", (t) => delivery(t, "d", "x".repeat(1_100_000))],
+  ])("refuses %s delivery with %i, %s, and does nothing", async (_what, status, reason, request) => {
+    const t = await open();
+    t.herd.on("door", () => undefined);
+    const door = await t.herd.door(webhook);
+    const answer = await door.fetch(request(t));
+    expect([answer.status, ((await answer.json()) as { error: { reason: string } }).error.reason]).toEqual([
+      status,
+      reason,
+    ]);
+    await t.idle();
+    expect(await parked(t)).toEqual([]);
+  });
+
+  test("answers 409 for what is gone, 503 when the herd is closed", async () => {
+    const t = await open();
+    t.herd.on("door", () => undefined);
+    const door = await t.herd.door({ ...webhook, contract: { cancelExpr: '"nothing"' } });
+    expect((await door.fetch(delivery(t, "d", { order: "7" }))).status).toBe(409);
+    await t.herd.close();
+    expect((await door.fetch(delivery(t, "e", { order: "7" }))).status).toBe(503);
+  });
+
+  test("listens on loopback where it has a port, and again after a restart", async () => {
+    const t = await open();
+    const door = await t.herd.door({ ...webhook, port: 0 });
+    const send = async (url: string, id: string) => {
+      const { headers, method } = delivery(t, id, { order: "7" });
+      return fetch(url, { method, headers, body: JSON.stringify({ order: "7" }) });
+    };
+    expect(door.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/orders$/);
+    expect((await send(door.url ?? "", "d-1")).status).toBe(202);
+    await t.crash();
+    const [again] = await t.herd.doors();
+    expect((await send(again?.url ?? "", "d-1")).status).toBe(200);
+    await again?.remove();
+    await expect(send(again?.url ?? "", "d-2")).rejects.toThrow("fetch failed");
+  });
+
+  test("has no door of another kind", async () => {
+    const t = await open();
+    const door = await t.herd.door({ name: "d", subject, target: "echo" });
+    expect(await failureOf(door.fetch(new Request("https://x/")))).toBe("no_webhook kind");
+  });
+});
