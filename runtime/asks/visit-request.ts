@@ -25,6 +25,7 @@ const Fields = z.strictObject({
   start: Start.nullable().optional(),
   extras: z.record(z.string(), z.json()).default({}),
   receivesOutcome: z.boolean().default(true),
+  waits: z.boolean().default(true),
   id: nonBlank.max(512, "must be at most 512 characters").optional(),
   signal: z.custom<AbortSignal>((value) => value instanceof AbortSignal, "must be an AbortSignal").optional(),
 });
@@ -42,6 +43,7 @@ export interface VisitFields {
   start: StartFields | undefined;
   extras: Record<string, Json>;
   receives: boolean;
+  waits: boolean;
   id: string | undefined;
   signal: AbortSignal | undefined;
 }
@@ -78,6 +80,7 @@ export function visitFields(request: unknown): VisitFields {
     start: start ?? undefined,
     extras: rest.extras as Record<string, Json>,
     receives: receivesOutcome,
+    waits: rest.waits,
     id: rest.id,
     signal: rest.signal,
   };

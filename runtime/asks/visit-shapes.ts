@@ -34,6 +34,11 @@ export interface VisitRequest<Agent extends string = string> {
   extras?: Record<string, Json>;
   /** `false`: what the run comes to is not for this visit; it waits on the subject. True unless set. */
   receivesOutcome?: boolean;
+  /**
+   * `false`: resolves once the visit is on disk, with kind `none`, for whoever cannot wait until the run goes on; what it
+   * comes to waits on the subject. An outcome that is taken comes back in any case. True unless set.
+   */
+  waits?: boolean;
   /** The caller's id of this visit: the same id again is the same visit, also after a restart. */
   id?: string;
   /** Aborted it only stops waiting: what was done stays, and the outcome waits on the subject. */

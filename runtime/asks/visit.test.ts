@@ -234,6 +234,12 @@ describe("a visit", () => {
     });
     await t.idle();
     expect(await parked(t)).toEqual([]);
+    const next = await visit(t, { start: { agent: "fails", task: "A" } });
+    const resume = [{ id: next.asks?.[0]?.id ?? "", payload: "go" }];
+    const { requestId: take = "" } = await visit(t, { resume, receivesOutcome: false });
+    const taken = await visit(t, { take }).catch((e: unknown) => e);
+    expect(taken).toMatchObject({ reason: "run_failed", message: expect.stringContaining('The run "fails" failed') });
+    expect(await parked(t)).toEqual([]);
   });
 
   test("with receivesOutcome: false comes to nothing, and the outcome waits", async () => {
@@ -244,6 +250,20 @@ describe("a visit", () => {
     expect(await parked(t)).toMatchObject([{ id: outcome.requestId, status: "finished", result: '["ok"]' }]);
     expect(await visit(t, { take: outcome.requestId ?? "" })).toMatchObject({ action: "taken", result: '["ok"]' });
     expect(await parked(t)).toEqual([]);
+  });
+
+  test("with waits: false comes to nothing as soon as it is on disk, and the outcome waits", async () => {
+    const t = await open();
+    const start = { agent: "waits", task: "A" };
+    const outcome = await visit(t, { start, waits: false, id: "v" });
+    expect(outcome).toEqual({ action: "started", kind: "none", cancelled: [], requestId: expect.any(String) });
+    expect(await visit(t, { start, waits: false, id: "v" })).toEqual(outcome);
+    await begun.promise;
+    held.resolve();
+    await t.idle();
+    expect(await parked(t)).toMatchObject([{ id: outcome.requestId, status: "finished", result: "waited" }]);
+    const taken = await visit(t, { take: outcome.requestId ?? "", waits: false });
+    expect(taken).toMatchObject({ action: "taken", kind: "result", result: "waited" });
   });
 
   test("that stops waiting leaves the outcome on the subject", async () => {

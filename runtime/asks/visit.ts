@@ -51,7 +51,7 @@ export async function visit(engine: Engine, request: unknown, options: VisitOpti
   if ("taken" in watch) {
     const { visitor } = options;
     if (visitor !== undefined) await engine.runs.noted(visitor, fields.take);
-    return taken(done, watch.taken);
+    return taken(done, watch.taken, engine.request(watch.taken.requestId));
   }
   try {
     const next = await engine.whileOpen(orAborted(watch.next, fields.signal));
@@ -98,7 +98,7 @@ async function begin(engine: Engine, request: unknown, options: VisitOptions): P
       if (known) return known.done;
       const made = makeVisit(engine, prepared, steps, options.visitor);
       launched = made.launched;
-      watch = watchOf(engine, made, fields.receives, options);
+      watch = watchOf(engine, made, fields, options);
       const first = steps[0] as Step;
       options.alongside?.(first, made.done);
       if (idKey !== undefined) {
@@ -171,11 +171,11 @@ function treesOf({ cancel, resume, take, start }: Prepared): { id: string; owner
 function watchOf(
   engine: Engine,
   { taken, top }: Made,
-  receives: boolean,
+  { receives, waits }: VisitFields,
   { detached, visitor }: VisitOptions,
 ): Begin["watch"] {
   if (taken) return { taken };
-  return top === undefined || detached ? undefined : watchFor(engine, top, receives, visitor);
+  return top === undefined || detached || !waits ? undefined : watchFor(engine, top, receives, visitor);
 }
 
 /** Waits for a run; its end is kept for this visit if that receives it. */
@@ -253,7 +253,7 @@ function again(engine: Engine, fields: VisitFields, { done }: VisitRecord, { det
     const outcome = engine.kernel.read<OutcomeRecord>(keys.outcome(requestId));
     return { done, fields, watch: outcome && { taken: outcome } };
   }
-  const request = top === "" || detached ? undefined : engine.request(top);
+  const request = top === "" || detached || !fields.waits ? undefined : engine.request(top);
   if (request === undefined) return { done, fields, watch: undefined };
   const watch = watchFor(engine, request, fields.receives, visitor);
   engine.visits.look(request.tree);

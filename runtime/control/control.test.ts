@@ -146,6 +146,21 @@ describe("a herd of another process", () => {
     expect(await refusal(herd.parked({ scope: "shop", keys: {} }))).toMatchObject({ reason: "bad_owner" });
   });
 
+  test("is visited, with waiting for what the run comes to or without", async () => {
+    const { directory } = await open();
+    const herd = await connected(directory);
+    const subject = { scope: "shop", keys: { order: "7" } };
+    const asking = await herd.visit({ subject, start: { agent: "greeter", task: "Hello" } });
+    expect(asking).toMatchObject({ action: "started", kind: "asks", asks: [{ question: "Whom?" }] });
+    const resume = [{ id: asking.asks?.[0]?.id ?? "", payload: "Ada" }];
+    const told = await herd.visit({ subject, resume, waits: false });
+    expect(told).toEqual({ action: "resumed", kind: "none", cancelled: [], requestId: asking.requestId });
+    await until(async () => (await herd.parked(subject))[0]?.status === "finished");
+    const take = asking.requestId ?? "";
+    expect(await herd.visit({ subject, take })).toMatchObject({ kind: "result", result: "Hello, Ada!" });
+    expect(await refusal(herd.visit({ subject, waits: 1 } as never))).toMatchObject({ field: "waits" });
+  });
+
   test("looks files up where the client is", async () => {
     const { directory } = await open();
     const herd = await connected(directory);
