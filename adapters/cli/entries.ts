@@ -1,5 +1,6 @@
 import type { Herd, ParkedEntry, Subject } from "../../runtime/index.ts";
-import { UsageError } from "./errors.ts";
+import { Refusal, UsageError } from "./errors.ts";
+import { visible } from "./terminal/text.ts";
 
 /** An entry, and a subject on which it waits. */
 export interface FoundEntry {
@@ -40,7 +41,23 @@ export async function entriesOf(herd: Herd, subject?: Subject): Promise<FoundEnt
       );
   const found = new Map<string, FoundEntry>();
   for (const each of subjects) {
-    for (const entry of await herd.parked(each)) found.set(entry.id, { subject: each, entry });
+    for (const entry of await herd.parked(each)) {
+      // What several subjects see is of the first that does: one visit reaches as much as it can.
+      if (!found.has(entry.id)) found.set(entry.id, { subject: each, entry });
+    }
   }
   return [...found.values()];
+}
+
+/**
+ * The entries with these ids, each once.
+ * @throws Refusal that names those which are not there.
+ */
+export async function findEntries(herd: Herd, ids: readonly string[], subject?: Subject): Promise<FoundEntry[]> {
+  const entries = new Map((await entriesOf(herd, subject)).map((found) => [found.entry.id, found]));
+  const missing = ids.filter((id) => !entries.has(id)).map(visible);
+  if (missing.length > 0) {
+    throw new Refusal(`Nothing is parked under ${missing.join(", ")} (any more). Next: herd parked shows what is.`);
+  }
+  return [...new Set(ids)].map((id) => entries.get(id) as FoundEntry);
 }

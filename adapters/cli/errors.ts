@@ -1,5 +1,6 @@
 import { CommanderError } from "commander";
 import { HerdError } from "../../runtime/index.ts";
+import { visibleLines } from "./terminal/text.ts";
 
 /** The exit codes of every command. Source: rules of the engine, chapter 8. */
 export const EXIT = { done: 0, refused: 1, usage: 2, store: 3, unhealthy: 4, fenced: 5 } as const;
@@ -36,12 +37,18 @@ export function failureOf(error: unknown): { message?: string; exitCode: number 
 const codesOfStore: Record<string, number> = { ENOENT: EXIT.store, LEVEL_CORRUPTION: EXIT.unhealthy };
 
 /** What somebody at a shell can do is not what a program can. */
-function messageOf({ reason, message }: HerdError): string {
-  const next = NEXT[reason];
-  return next === undefined ? message : message.replace(/ Next: .*$/s, ` Next: ${next}.`);
+function messageOf({ reason, rule = "", message }: HerdError): string {
+  const next = NEXT[rule] ?? NEXT[reason];
+  // It may quote what a worker said.
+  const shown = visibleLines(message);
+  return next === undefined ? shown : shown.replace(/ Next: .*$/s, ` Next: ${next}.`);
 }
 
 const NEXT: Record<string, string> = {
+  asks_a_person: "answer it with herd answer",
+  user_ask_in_resume: "answer it with herd answer",
+  asks_its_caller: "answer it with herd resume",
+  entry_gone: "herd parked shows what is there now",
   no_store: "name its folder with --directory, or make one with herd demo",
   store_locked:
     "end that process, or have its program open the herd without control: false; then run the command again",

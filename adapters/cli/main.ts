@@ -1,14 +1,18 @@
 import { Command } from "commander";
+import { addAnswer } from "./commands/answer.ts";
 import { addBackup } from "./commands/backup.ts";
+import { addCancel } from "./commands/cancel.ts";
 import { addClose } from "./commands/close.ts";
-import { addCompletion, labelsFor } from "./commands/completion.ts";
+import { addCompletion, wordsFor } from "./commands/completion.ts";
 import { addDemo } from "./commands/demo.ts";
 import { addDoctor } from "./commands/doctor.ts";
+import { addInbox } from "./commands/inbox.ts";
 import { addList } from "./commands/list.ts";
 import { addOwners } from "./commands/owners.ts";
 import { addParked } from "./commands/parked.ts";
 import { addReply } from "./commands/reply.ts";
 import { addResult } from "./commands/result.ts";
+import { addResume } from "./commands/resume.ts";
 import { addSteer } from "./commands/steer.ts";
 import { addTake } from "./commands/take.ts";
 import { addVerify } from "./commands/verify.ts";
@@ -26,7 +30,11 @@ const COMMANDS = [
   addResult,
   addOwners,
   addParked,
+  addResume,
+  addCancel,
   addTake,
+  addInbox,
+  addAnswer,
   addBackup,
   addVerify,
   addDoctor,
@@ -40,7 +48,7 @@ export async function main(args: readonly string[], version: string): Promise<vo
   // Whoever read our output has left. What could not be shown stays undelivered, and is shown the next time.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => process.exit(EXIT.refused));
   try {
-    await herdCommand(version, await labelsFor(args)).parseAsync(args, { from: "user" });
+    await herdCommand(version, await wordsFor(args)).parseAsync(args, { from: "user" });
   } catch (error) {
     const { message, exitCode } = failureOf(error);
     if (exitCode !== EXIT.done && args.includes("--json"))
@@ -51,13 +59,13 @@ export async function main(args: readonly string[], version: string): Promise<vo
 }
 
 /** The command with all its sub-commands, one file each in `commands/`. */
-function herdCommand(version: string, labels: readonly string[]): Command {
+function herdCommand(version: string, words: Parameters<typeof addCompletion>[1]): Command {
   const program = new Command("herd")
     .description("Runs a herd of agent workers: assign a task, answer its questions, get exactly one result.")
     .version(version)
     .exitOverride()
     .showHelpAfterError("Next: run herd --help to see the commands and their options.");
   for (const add of COMMANDS) add(program);
-  addCompletion(program, labels);
+  addCompletion(program, words);
   return program;
 }

@@ -26,6 +26,29 @@ const program = `
         for await (const event of child) if (event.type === "result") return event.result.text;
       },
     },
+    script: {
+      description: "Asks what its input lists, one group after the other",
+      run: async (_task, worker) => {
+        const answers = [];
+        for (const group of worker.input) {
+          answers.push(...(await Promise.all(group.map((ask) => worker.ask(ask)))));
+        }
+        return answers.map((answer) => JSON.stringify(answer)).join(" ");
+      },
+    },
+    fails: {
+      description: "Asks, then fails",
+      run: async (_task, worker) => {
+        await worker.ask({ question: "Go on?" });
+        throw new Error("no\u001b[2J way");
+      },
+    },
+    above: {
+      description: "Has a child that asks its caller",
+      subagents: ["below"],
+      run: async (task, worker) => (await (await worker.assign({ agent: "below", task })).result()).text,
+    },
+    below: { description: "Asks its caller", run: async (task, worker) => worker.ask({ question: task + "?" }) },
   };
   const herd = await createHerd({ directory: process.argv[2], agents, tickMs: 0 });
   const ids = {};
@@ -41,6 +64,25 @@ const program = `
     while ((await me.list()).workers.filter(({ question }) => question).length < 3) await new Promise(setImmediate);
     while ((await you.list()).workers[0].state !== "blocked") await new Promise(setImmediate);
     while ((await ids.done.status({ acknowledge: false })).result === undefined) await new Promise(setImmediate);
+  }
+  if (process.argv[3] === "parked") {
+    const shop = (order) => ({ scope: "shop", keys: { order } });
+    const start = (order, agent, more) => herd.visit({ subject: shop(order), start: { agent, ...more } });
+    const until = "2199-04-01T00:00:00Z";
+    await start("7", "script", {
+      label: "sizes",
+      input: [
+        [{ question: "Which size?", answerFormat: "select", options: ["S", "M"], expiresAt: until }],
+        [
+          { question: "Which name?", groupId: "g" },
+          { question: "May it wait?", groupId: "g", answerFormat: "confirm", to: "user" },
+        ],
+      ],
+    });
+    await start("8", "above", { label: "above", task: "Deep" });
+    await start("8", "fails", { label: "fails", task: "Fail" });
+    await start("9", "script", { label: "person", input: [[{ question: "Who signs?", to: "user" }]] });
+    await herd.visit({ subject: shop("9"), start: { agent: "echo", task: "Done so far" }, receivesOutcome: false });
   }
   console.log("ready " + (ids.done?.requestId ?? "") + " " + (ids.first?.requestId ?? ""));
   process.stdin.on("end", () => herd.close()).resume();
@@ -90,10 +132,15 @@ export async function end({ child, ended }: Running): Promise<void> {
   expect(await ended).toMatchObject({ code: 0, stderr: "" });
 }
 
-/** A herd in which something of every kind is open, closed; to be copied. */
-export async function begunDesk(): Promise<{ directory: string; ids: Ids; remove(): void }> {
+/**
+ * A herd in which something of every kind is open, closed; to be copied.
+ * @param what of owners, or parked on subjects.
+ */
+export async function begunDesk(
+  what: "begin" | "parked" = "begin",
+): Promise<{ directory: string; ids: Ids; remove(): void }> {
   const desk = new Desk();
-  const begun = await desk.open("begin");
+  const begun = await desk.open(what);
   await end(begun);
   // Its own folder goes with whatever made it.
   const kept = mkdtempSync(join(tmpdir(), "herd-begun-"));

@@ -25,6 +25,10 @@ describe("a store", () => {
     ["close", "a"],
     ["steer", "a", "b"],
     ["result", "r"],
+    ["resume", "r", "x"],
+    ["cancel", "r"],
+    ["inbox"],
+    ["answer", "r", "x"],
     ["verify"],
     ["backup", "copy"],
   ])("that is not there is not made by %s, which says what to try", async (...command) => {

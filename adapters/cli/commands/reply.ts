@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { HerdError, type Owner, type ReplyReceipt } from "../../../runtime/index.ts";
+import { answeredText } from "../asks.ts";
 import { Refusal, UsageError } from "../errors.ts";
 import { asOwner, findByLabel, listAll } from "../listing.ts";
 import { show, snakeCase, withCommonOptions, withLabelOptions, type CommonOptions } from "../output.ts";
@@ -68,11 +69,7 @@ async function reply(reached: Reached, label: string | undefined, text: string, 
     running: reached.isRunning,
   };
   const who = answered.label === undefined ? "its worker" : `"${visible(answered.label)}"`;
-  await show(options, value, () =>
-    reached.isRunning
-      ? `Answered: ${who} goes on.`
-      : `Stored: ${who} goes on with it when a program that runs it opens ${reached.directory}.`,
-  );
+  await show(options, value, () => answeredText(who, reached));
 }
 
 /** A reply that was taken, and by whom, unless that is not in the list any more. */

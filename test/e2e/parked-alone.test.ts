@@ -1,0 +1,6 @@
+import { describe } from "vitest";
+import { testParkedCommands } from "./parked-commands.ts";
+
+describe("while no program has the store", { timeout: 60_000 }, () => {
+  testParkedCommands(false);
+});
