@@ -20,7 +20,16 @@ export type { OwnerRef } from "./kernel/records.ts";
 export type { Question, ReplyReceipt } from "./asks/question.ts";
 export type { Result } from "./deliveries/result.ts";
 export type { ContractExpression, DoorContract } from "./doors/contract.ts";
-export type { Door, DoorCommon, DoorKind, DoorRequest, DoorRun, DoorRunStatus, RouteOutcome } from "./doors/shapes.ts";
+export type {
+  Door,
+  DoorCommon,
+  DoorKind,
+  DoorRequest,
+  DoorRun,
+  DoorRunStatus,
+  DoorVisitOptions,
+  RouteOutcome,
+} from "./doors/shapes.ts";
 export { signDelivery } from "./doors/signature.ts";
 export type { WebhookDelivery } from "./doors/signature.ts";
 export type { Receiver } from "./deliveries/desk.ts";

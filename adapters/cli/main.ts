@@ -6,6 +6,7 @@ import { addClose } from "./commands/close.ts";
 import { addCompletion, wordsFor } from "./commands/completion.ts";
 import { addDemo } from "./commands/demo.ts";
 import { addDoctor } from "./commands/doctor.ts";
+import { addDoor } from "./commands/door.ts";
 import { addInbox } from "./commands/inbox.ts";
 import { addList } from "./commands/list.ts";
 import { addOwners } from "./commands/owners.ts";
@@ -35,6 +36,7 @@ const COMMANDS = [
   addTake,
   addInbox,
   addAnswer,
+  addDoor,
   addBackup,
   addVerify,
   addDoctor,

@@ -35,15 +35,28 @@ export async function visitEntry(
   });
 }
 
-/** What a visit came to, for people. */
+/** What a visit to an entry came to, for people. */
 async function textOf(
-  { kind, result, asks = [], suspended }: VisitOutcome,
+  outcome: VisitOutcome,
   { label }: ParkedEntry,
+  reached: Reached,
+  options: CommonOptions,
+): Promise<string> {
+  if (outcome.kind === "none") return answeredText(`"${visible(label)}"`, reached);
+  return outcomeText(outcome, reached, options);
+}
+
+/** What any visit came to, for people. */
+export async function outcomeText(
+  { action, cancelled, kind, result, asks = [], suspended }: VisitOutcome,
   reached: Reached,
   { directory }: CommonOptions,
 ): Promise<string> {
   if (kind === "result") return resultText(result);
-  if (kind === "none") return answeredText(`"${visible(label)}"`, reached);
+  if (kind === "none") {
+    const what = action === "none" ? "Nothing was resumed, taken or started" : `Stored: the run is ${action}`;
+    return cancelled.length === 0 ? `${what}.` : `${what}, ${cancelled.length} cancelled.`;
+  }
   const ids = new Set(suspended?.interactionIds);
   const people = (await reached.herd.inbox.list()).filter(({ askId }) => ids.has(askId)).map(entryOf);
   return [...asks, ...people].map((entry) => nextOf(entry, directory)).join("\n");

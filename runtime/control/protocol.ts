@@ -74,7 +74,12 @@ export const Says = {
   "herd/door": z.strictObject({ request }),
   "herd/doors": z.strictObject({}),
   /** A saved door by its name, or one that is made for this visit alone. */
-  "door/visit": z.strictObject({ name: text.optional(), request: request.optional(), input: z.json() }),
+  "door/visit": z.strictObject({
+    name: text.optional(),
+    request: request.optional(),
+    input: z.json(),
+    waits: z.boolean().optional(),
+  }),
   "door/fetch": z.strictObject({
     name: text,
     method: text,

@@ -1,6 +1,6 @@
 import { CONTRACT_FIELDS, type DoorContract } from "../doors/contract.ts";
 import type { Json } from "../../machines/vocabulary.ts";
-import type { Door, DoorKind } from "../doors/shapes.ts";
+import type { Door, DoorKind, DoorVisitOptions } from "../doors/shapes.ts";
 import { invalidRequest } from "../errors.ts";
 import type { Connection } from "./connection.ts";
 import type { DoorWire } from "./protocol.ts";
@@ -22,9 +22,13 @@ export class RemoteDoor implements Door {
     if (url !== undefined) this.url = url;
   }
 
-  visit(input: unknown = null, { signal }: { signal?: AbortSignal } = {}): Promise<any> {
+  visit(input: unknown = null, { signal, waits }: DoorVisitOptions = {}): Promise<any> {
     const which = this.name === undefined ? { request: this.#unnamed } : { name: this.name };
-    return this.#connection.call("door/visit", { ...which, input: input as Json }, { signal, waits: true });
+    return this.#connection.call(
+      "door/visit",
+      { ...which, input: input as Json, ...(waits !== undefined && { waits }) },
+      { signal, waits: true },
+    );
   }
 
   /** The delivery is checked where the secret is. */

@@ -142,10 +142,11 @@ export class Session {
       }),
     "herd/door": async ({ request }) => doorWire(await this.#host.door(request as DoorRequest)),
     "herd/doors": async () => (await this.#host.doors()).map(doorWire),
-    "door/visit": async ({ name, request, input }, cancelled) => {
+    "door/visit": async ({ name, request, input, waits }, cancelled) => {
       const door =
         name === undefined ? await this.#host.door(request as DoorRequest) : await this.#host.doorNamed(name);
-      return door.visit(input, { signal: AbortSignal.any([cancelled, this.#gone.signal]) });
+      const signal = AbortSignal.any([cancelled, this.#gone.signal]);
+      return door.visit(input, { signal, ...(waits !== undefined && { waits }) });
     },
     "door/fetch": async ({ name, method, headers, body }) => {
       const hasBody = method !== "GET" && method !== "HEAD";

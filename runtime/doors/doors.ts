@@ -18,7 +18,7 @@ import { Jq } from "./jq.ts";
 import { copyJson } from "./json.ts";
 import { Runs } from "./runs.ts";
 import { Schedules, timing, withoutTimes } from "./schedules.ts";
-import type { Door, DoorKind, RouteOutcome } from "./shapes.ts";
+import type { Door, DoorKind, DoorVisitOptions, RouteOutcome } from "./shapes.ts";
 import { checkSecret } from "./signature.ts";
 import { compileSubject } from "./subject.ts";
 import { answerDelivery, type Fired } from "./webhook.ts";
@@ -100,7 +100,8 @@ export class Doors {
 
   async #check(door: DoorDocument): Promise<void> {
     const { kind, subject, target, contract } = door;
-    (await this.#engine.roster.current()).known(target.agent);
+    // Where no worker goes on, what is started is refused by its name; what is resumed may be another program's.
+    if (this.#engine.options.runWorkers) (await this.#engine.roster.current()).known(target.agent);
     if (door.cron !== undefined) checkCron(door.cron, door.timezone, "door");
     if (kind === "webhook") checkSecret(door.secret ?? "", "door");
     if (typeof subject === "string") await compileSubject(this.#jq, subject, "door");
@@ -177,7 +178,7 @@ export class Doors {
       ...(name !== undefined && { name }),
       kind,
       ...(url !== undefined && { url }),
-      visit: async (input, { signal } = {}) => this.#visit(await door(), input, signal),
+      visit: async (input, options = {}) => this.#visit(await door(), input, options),
       fetch: async (request) => {
         if (kind !== "webhook") throw noWebhook(name, kind);
         return this.#fetch(name as string, request);
@@ -195,14 +196,14 @@ export class Doors {
     this.#contracts.delete(name);
   }
 
-  async #visit(door: Ready, given: unknown, signal: AbortSignal | undefined): Promise<unknown> {
+  async #visit(door: Ready, given: unknown, options: DoorVisitOptions): Promise<unknown> {
     const input = inputOf(given);
     const subject = await subjectFor(this.#jq, door, door.kind === "schedule" ? (door.defaults ?? input) : input);
     switch (door.kind) {
       case "program":
-        return this.#through(door, subject, input, {}, signal);
+        return this.#through(door, subject, input, {}, options);
       case "route":
-        return this.#inTurn(subject, async () => routed(await this.#through(door, subject, input, {}, signal)));
+        return this.#inTurn(subject, async () => routed(await this.#through(door, subject, input, {}, options)));
       case "submit":
         return this.#submit(door, subject, input);
       default:
@@ -215,11 +216,11 @@ export class Doors {
     subject: Subject,
     input: Json,
     options: VisitOptions,
-    signal?: AbortSignal,
+    waiting: DoorVisitOptions = {},
   ): Promise<VisitOutcome> {
     const request = await visitFor(this.#engine, this.#jq, door, subject, input);
     const receivesOutcome = options.detached !== true;
-    const outcome = await visit(this.#engine, { ...request, receivesOutcome, ...(signal && { signal }) }, options);
+    const outcome = await visit(this.#engine, { ...request, receivesOutcome, ...waiting }, options);
     const { action, cancelled, requestId } = outcome;
     this.#tell(door, { action, cancelled, ...(requestId !== undefined && { requestId }) });
     return outcome;

@@ -55,6 +55,12 @@ export interface RouteOutcome {
   asks: ParkedEntry[];
 }
 
+/** How a visit through a door waits. */
+export interface DoorVisitOptions {
+  signal?: AbortSignal;
+  waits?: boolean;
+}
+
 /** A door of this herd. */
 export interface Door {
   readonly name?: string;
@@ -66,9 +72,10 @@ export interface Door {
    * `RouteOutcome`, of `submit` the id of its run record, of `webhook` and `schedule` a `VisitOutcome` of kind `none` as
    * soon as the visit is on disk.
    * @param options.signal aborted it only stops waiting: what was done stays, and the outcome waits on the subject.
+   * @param options.waits `false`: resolves once the visit is on disk, and what it comes to waits on the subject.
    * @throws HerdError `door_contract`, or what a visit is refused for, before anything changed.
    */
-  visit(input?: unknown, options?: { signal?: AbortSignal }): Promise<any>;
+  visit(input?: unknown, options?: DoorVisitOptions): Promise<any>;
   /**
    * Takes one signed delivery of a webhook, wherever it came in: `door.fetch(request)` in a server of your own. The same
    * delivery again does nothing and says so.

@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { begunDesk, Desk, end, json } from "./desk.ts";
 import { herd, until, type Running } from "./herd-process.ts";
@@ -114,6 +116,26 @@ export function testParkedCommands(isRunning: boolean): void {
     expect((await run("resume", await idOf("echo"), "x")).stderr).toContain("it takes no answer");
     expect((await run("resume", size, '"M"', "--subject", "shop?order=8")).stderr).toContain("herd parked shows");
     expect(await parked()).toEqual(before);
+  });
+
+  test("door run goes through the door in a file by its jq programs, and refuses a bad one by its field", async () => {
+    const door = (contract: object) =>
+      writeFileSync(
+        join(desk.folder, "door.json"),
+        JSON.stringify({ subject: { scope: "shop", keys: { order: "7" } }, target: "script", contract }),
+      );
+    const size = await idOf("sizes");
+    const resumes = `[$parked[] | select(.id == "${size}")][0] | { id, payload: "M" }`;
+    door({ resume_expr: resumes, start_expr: "null" });
+    const ran = await run("door", "run", "door.json", "--input", '{ "size": "M" }', "--json");
+    expect({ stderr: ran.stderr, code: ran.code }).toEqual({ stderr: "", code: 0 });
+    expect(json(ran)).toMatchObject({ action: "resumed", cancelled: [], running: isRunning });
+    door({ start_expr: "{ a: }" });
+    const bad = await run("door", "run", "door.json");
+    expect([bad.code, bad.stderr]).toEqual([1, expect.stringContaining("startExpr")]);
+    expect((await run("door", "run", "missing.json")).code).toBe(2);
+    expect((await run("door", "run", "door.json", "--input", "{")).code).toBe(2);
+    expect((await run("door", "list")).stdout).toMatch(/^No door is saved in /);
   });
 
   test("inbox shows what people are asked and never what programs are, and answer answers it once", async () => {
