@@ -2,7 +2,7 @@ import { askOwner, askParked, type ParkedFields } from "../asks/ask.ts";
 import type { AskFields } from "../asks/formats.ts";
 import { HerdError, withoutUndefined } from "../errors.ts";
 import type { AskRecord } from "../kernel/records.ts";
-import type { AskPlace } from "./ask-turns.ts";
+import { AskTurns, type AskPlace } from "./ask-turns.ts";
 import type { Execution } from "./execution.ts";
 import type { AskEntry } from "./journal.ts";
 import type { AskOwnerRequest } from "./worker.ts";
@@ -15,6 +15,7 @@ type Answered = AskRecord & { answer: NonNullable<AskRecord["answer"]> };
 /** How a function asks: in its turn, once, and with the answer from its journal. */
 export class Asking {
   readonly #execution: Execution;
+  readonly #turns = new AskTurns();
 
   constructor(execution: Execution) {
     this.#execution = execution;
@@ -59,16 +60,26 @@ export class Asking {
       await this.#whenItMay(() => asks(claim.key), place !== undefined);
       return this.#answerOf(claim.key);
     };
-    return place ? this.#execution.inTurn(place, once) : once();
+    return place ? this.#inTurn(place, once) : once();
   }
 
   /** Takes a place before anything is awaited: the order of the calls is that of the questions. */
   async placed<T>(wait: boolean, group: unknown, fn: (place: AskPlace | undefined) => Promise<T>): Promise<T> {
-    const place = wait ? this.#execution.askPlace(typeof group === "string" ? group : undefined) : undefined;
+    const place = wait ? this.#turns.take(typeof group === "string" ? group : undefined) : undefined;
     try {
       return await fn(place);
     } finally {
       place?.leave();
+    }
+  }
+
+  /** Waits for the turn of a place, and gives it back when the question has its answer. */
+  async #inTurn<T>(place: AskPlace, fn: () => Promise<T>): Promise<T> {
+    await this.#execution.awaits("turn", place.begun);
+    try {
+      return await fn();
+    } finally {
+      place.leave();
     }
   }
 

@@ -4,7 +4,6 @@ import { messageOf } from "../errors.ts";
 import type { AskRecord, RequestRecord } from "../kernel/records.ts";
 import { keys } from "../store/keys.ts";
 import type { AgentDefinition } from "./agent.ts";
-import { AskTurns, type AskPlace } from "./ask-turns.ts";
 import { Children } from "./children.ts";
 import { workerFace } from "./face.ts";
 import { failed, hold, outcomeOf, settle } from "./finish.ts";
@@ -42,11 +41,11 @@ export class Execution {
   waitingSince: number | undefined;
   /** The questions that are open now. */
   readonly #openAsks = new Set<string>();
-  readonly #turns = new AskTurns();
   readonly #occupation = new Occupation();
   readonly #fresh: boolean;
   readonly #revocation: Revocation;
   #hasSlot = true;
+  #pinned = false;
   #leaveQueue: (() => void) | undefined;
   /** How often something of this run or of its children changed. */
   changes = 0;
@@ -88,11 +87,12 @@ export class Execution {
   /** Reads the journal and calls the function. Never throws: what goes wrong ends or holds the run. */
   start(): void {
     this.engine.kernel.pin(this.treeId);
+    this.#pinned = true;
     void this.#execute()
       // Only a store that takes nothing any more gets here; the run goes on when it is opened again.
       .catch((error: unknown) => this.stop("fenced", messageOf(error)))
       .finally(() => {
-        this.engine.kernel.unpin(this.treeId);
+        this.#letGo();
         this.#ended?.();
       });
   }
@@ -202,18 +202,16 @@ export class Execution {
    * Waits, from within a step, for what another run comes to: it does nothing meanwhile and gives its place back, but stays
    * in memory, where that is told.
    */
-  async visiting<T>(fn: () => Promise<T>): Promise<T> {
+  async visiting<T>(visit: Promise<T>): Promise<T> {
     this.#occupation.doing.steps--;
-    this.#occupation.waitingFor.visit++;
-    this.#check();
-    try {
-      return await fn();
-    } finally {
-      this.#occupation.waitingFor.visit--;
-      this.#occupation.doing.steps++;
-      this.#goOn();
-      await this.proceed();
-    }
+    await this.awaits(
+      "visit",
+      visit.catch(() => undefined),
+    );
+    this.#occupation.doing.steps++;
+    this.#goOn();
+    await this.proceed();
+    return visit;
   }
 
   /**
@@ -242,22 +240,12 @@ export class Execution {
     return this.#openAsks.size > 0;
   }
 
-  /** Takes a place among those that want to ask, at once: first come, first asked. */
-  askPlace(group?: string): AskPlace {
-    return this.#turns.take(group);
-  }
-
-  /** Waits for the turn of a place, and gives it back when the question has its answer. */
-  async inTurn<T>(place: AskPlace, fn: () => Promise<T>): Promise<T> {
-    this.#occupation.waitingFor.turn++;
+  /** Waits for something that others do. */
+  async awaits(what: "turn" | "visit", done: Promise<unknown>): Promise<void> {
+    this.#occupation.waitingFor[what]++;
     this.#check();
-    await place.begun;
-    this.#occupation.waitingFor.turn--;
-    try {
-      return await fn();
-    } finally {
-      place.leave();
-    }
+    await done;
+    this.#occupation.waitingFor[what]--;
   }
 
   /** Waits for the place to execute in again, after an answer or news of children. */
@@ -342,6 +330,15 @@ export class Execution {
     this.#hasSlot = false;
     this.functions.ended(this);
     this.#ended?.();
+    // What a parked function waits for never comes to it: its end would be waited for in vain.
+    this.#letGo();
+  }
+
+  /** Its tree may leave memory, as far as this run is concerned. */
+  #letGo(): void {
+    if (!this.#pinned) return;
+    this.#pinned = false;
+    this.engine.kernel.unpin(this.treeId);
   }
 
   async #finish(outcome: Outcome): Promise<void> {

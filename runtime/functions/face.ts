@@ -269,8 +269,8 @@ export function workerFace(execution: Execution): Worker {
         `parked:${tool}`,
         async (key) => {
           const caller = { visitor: runId, id: idFrom(`${request.requestId}/${key}`) };
-          const call = () => parkedTool(engine, owner, tool, input, caller);
-          return (await told(() => execution.visiting(call) as Promise<object>)) as unknown as Json;
+          const call = () => execution.visiting(parkedTool(engine, owner, tool, input, caller)) as Promise<object>;
+          return (await told(call)) as unknown as Json;
         },
         {},
       );

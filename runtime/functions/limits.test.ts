@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AgentDefinition } from "./agent.ts";
+import { openHerd } from "../herd-instance.ts";
+import { memoryStore } from "../store/memory.ts";
 import { StopReason, type Worker } from "./worker.ts";
 import { inMode, modes } from "../../test/support/modes.ts";
 
@@ -293,4 +295,15 @@ describe.each(modes)("$name", ({ options: mode }) => {
     expect((await t.result()).usage).toEqual({ inputTokens: 3, costUsd: 0.5 });
     expect(reports).toEqual(["two"]);
   });
+});
+
+test("a run that is parked out of memory takes its owner's workers along", async () => {
+  const asks = agent((_task, worker) => worker.askOwner({ question: "Go on?" }));
+  const herd = await openHerd({ store: memoryStore(), agents: { asks }, parkAfter: 0, maxTrees: 3, tickMs: 0 });
+  for (let number = 0; number < 20; number++) {
+    await herd.owner(`owner-${number}`).assign({ agent: "asks", task: "A" });
+    await herd.engine.idle();
+  }
+  expect([...herd.engine.kernel.trees()].length).toBeLessThanOrEqual(3);
+  await herd.close();
 });
