@@ -1,95 +1,6 @@
-import { describe, expect, onTestFinished, test } from "vitest";
-import type { AgentDefinition } from "../functions/agent.ts";
-import { HerdError, type ParkedAskRequest, type VisitRequest, type Worker } from "../index.ts";
-import { createTestHerd, type TestHerd } from "../testing/index.ts";
-
-const subject = { scope: "shop", keys: { order: "7" } };
-const other = { scope: "shop", keys: { order: "8" } };
-
-type Step = ParkedAskRequest | ParkedAskRequest[];
-
-/** Asks what its input lists, one after the other or at once; answers with all the answers. */
-async function play(_task: string, worker: Worker): Promise<string> {
-  const answers: unknown[] = [];
-  for (const step of (worker.input ?? []) as unknown as Step[]) {
-    answers.push(
-      Array.isArray(step) ? await Promise.all(step.map((each) => worker.ask(each))) : await worker.ask(step),
-    );
-  }
-  return JSON.stringify(answers);
-}
-
-let held = Promise.withResolvers<void>();
-let begun = Promise.withResolvers<void>();
-
-const agents = {
-  asks: { description: "Asks what its input lists", run: play },
-  fails: {
-    description: "Asks, then fails",
-    run: async (_task, worker) => {
-      await worker.ask({ question: "Go on?" });
-      throw new Error("it cannot be done");
-    },
-  },
-  parent: {
-    description: "Has a child that asks",
-    subagents: ["child"],
-    run: async (task, worker) => `parent: ${(await (await worker.assign({ agent: "child", task })).result()).text}`,
-  },
-  child: {
-    description: "Asks its caller",
-    run: async (task, worker) => `child: ${await worker.ask({ question: `${task}?` })}`,
-  },
-  owner: { description: "Asks its owner", run: async (_task, worker) => worker.askOwner({ question: "Which?" }) },
-  extras: {
-    description: "Reads its extras",
-    extras: ["locale"],
-    input: { type: "object", properties: { sku: { type: "number" } }, required: ["sku"] },
-    run: async (task, worker) => JSON.stringify([task, worker.input ?? null, worker.extras]),
-  },
-  waits: {
-    description: "Waits",
-    run: async () => {
-      begun.resolve();
-      await held.promise;
-      return "waited";
-    },
-  },
-  resumes: {
-    description: "Resumes the first ask that it finds",
-    run: async (_task, worker) => {
-      const entries = await worker.parkedTool("list_parked", {});
-      const asking = entries.find((entry: { status: string }) => entry.status === "asking");
-      return JSON.stringify(
-        await worker.parkedTool("resume_parked", { interaction_id: asking?.id ?? "nothing", payload: "ok" }),
-      );
-    },
-  },
-} satisfies Record<string, AgentDefinition>;
-
-async function open(options: object = {}): Promise<TestHerd> {
-  held = Promise.withResolvers();
-  begun = Promise.withResolvers();
-  const t = await createTestHerd({ agents, now: "2026-03-01T09:00:00.000Z", ...options });
-  onTestFinished(() => t.close());
-  return t;
-}
-
-const visit = (t: TestHerd, request: Omit<VisitRequest, "subject">) => t.herd.visit({ subject, ...request });
-const parked = (t: TestHerd) => t.herd.parked(subject);
-
-/** Starts a run and gives the ids that it asks with. */
-async function asking(t: TestHerd, ...steps: Step[]): Promise<string[]> {
-  const outcome = await visit(t, { start: { agent: "asks", input: steps as never } });
-  expect(outcome.kind).toBe("asks");
-  return (outcome.asks ?? []).map(({ id }) => id);
-}
-
-const ruleOf = (call: Promise<unknown>) =>
-  call.then(
-    (value) => ({ done: value }),
-    (error: unknown) => (error instanceof HerdError ? (error.rule ?? error.reason) : error),
-  );
+import { describe, expect, test } from "vitest";
+import type { VisitRequest } from "../index.ts";
+import { asking, gate, open, parked, ruleOf, visit } from "../../test/support/visits.ts";
 
 describe("a visit", () => {
   test("that only starts comes to the run's result, and leaves nothing", async () => {
@@ -258,8 +169,8 @@ describe("a visit", () => {
     const outcome = await visit(t, { start, waits: false, id: "v" });
     expect(outcome).toEqual({ action: "started", kind: "none", cancelled: [], requestId: expect.any(String) });
     expect(await visit(t, { start, waits: false, id: "v" })).toEqual(outcome);
-    await begun.promise;
-    held.resolve();
+    await gate.begun.promise;
+    gate.held.resolve();
     await t.idle();
     expect(await parked(t)).toMatchObject([{ id: outcome.requestId, status: "finished", result: "waited" }]);
     const taken = await visit(t, { take: outcome.requestId ?? "", waits: false });
@@ -270,10 +181,10 @@ describe("a visit", () => {
     const t = await open();
     const gone = new AbortController();
     const visiting = visit(t, { start: { agent: "waits", task: "A" }, signal: gone.signal });
-    await begun.promise;
+    await gate.begun.promise;
     gone.abort(new Error("had enough"));
     await expect(visiting).rejects.toThrow("had enough");
-    held.resolve();
+    gate.held.resolve();
     await t.idle();
     expect(await parked(t)).toMatchObject([{ status: "finished", result: "waited" }]);
   });
@@ -283,8 +194,8 @@ describe("a visit", () => {
     const told: string[] = [];
     t.herd.receive({ scope: "shop" }, { onResult: ({ text }) => told.push(text) });
     const visiting = visit(t, { start: { agent: "waits", task: "A" } });
-    await begun.promise;
-    held.resolve();
+    await gate.begun.promise;
+    gate.held.resolve();
     expect(await visiting).toMatchObject({ result: "waited" });
     await t.idle();
     expect(told).toEqual([]);
@@ -297,144 +208,23 @@ describe("a visit", () => {
     const again = await t.herd.visit({ subject: wider, resume: [{ id, payload: "1" }] });
     expect(again).toMatchObject({ kind: "asks", asks: [{ question: "2?" }] });
   });
-});
 
-describe("a visit is refused, and nothing of it is done,", () => {
-  test.each<
-    [string, (ids: { ask: string; user: string; done: string; failed: string }) => Omit<VisitRequest, "subject">]
-  >([
-    ["resume_extras", ({ ask }) => ({ resume: [{ id: ask, payload: "x" }], extras: { locale: "es" } })],
-    ["resume_extras", ({ done }) => ({ take: done, extras: { locale: "es" } })],
-    ["cancel_resume_overlap", ({ ask }) => ({ cancel: [ask], resume: [{ id: ask, payload: "x" }] })],
-    ["cancel_resume_overlap", ({ done }) => ({ cancel: [done], take: done })],
-    ["multi_run", ({ ask, done }) => ({ resume: [{ id: ask, payload: "x" }], take: done })],
-    ["multi_run", ({ done, failed }) => ({ resume: [{ id: done }, { id: failed }] })],
-    [
-      "duplicate_id",
-      ({ ask }) => ({
-        resume: [
-          { id: ask, payload: "x" },
-          { id: ask, payload: "y" },
-        ],
-      }),
-    ],
-    ["entry_gone", ({ ask }) => ({ cancel: [ask, "nothing"] })],
-    ["entry_gone", () => ({ resume: [{ id: "nothing", payload: "x" }] })],
-    ["entry_gone", () => ({ take: "nothing" })],
-    ["user_ask_in_resume", ({ user }) => ({ resume: [{ id: user, payload: "x" }] })],
-    ["finished_payload", ({ done }) => ({ resume: [{ id: done, payload: "x" }] })],
-    ["finished_payload", ({ failed }) => ({ resume: [{ id: failed, payload: "x" }] })],
-    ["finished_payload", ({ ask }) => ({ take: ask })],
-    ["must be a string", ({ ask }) => ({ cancel: [], resume: [{ id: ask, payload: 5 }] })],
-    ["undeclared_extras", () => ({ start: { agent: "asks", task: "A" }, extras: { locale: "es" } })],
-    ["undeclared_extras", ({ ask }) => ({ cancel: [ask], start: { agent: "extras", task: "A" }, extras: { tone: 1 } })],
-    ["unknown_agent", ({ ask }) => ({ cancel: [ask], start: { agent: "nobody", task: "A" } })],
-    ["start.input.sku: is required", ({ ask }) => ({ cancel: [ask], start: { agent: "extras", input: {} } })],
-    [
-      "task: Invalid input: expected string, received undefined",
-      ({ ask }) => ({ cancel: [ask], start: { agent: "asks" } }),
-    ],
-    ["payload must be JSON", ({ ask }) => ({ resume: [{ id: ask, payload: undefined as never }] })],
-    ["unknown_field", () => ({ begin: 1 }) as never],
-  ])("as %s", async (rule, request) => {
-    const t = await open();
-    const [ask = ""] = await asking(t, { question: "1?" });
-    const user = (await visit(t, { start: { agent: "asks", input: [{ question: "u?", to: "user" }] } })).suspended;
-    const done = await visit(t, { start: { agent: "asks", input: [] }, receivesOutcome: false });
-    const { asks } = await visit(t, { start: { agent: "fails", task: "A" } });
-    const failed = await visit(t, { resume: [{ id: asks?.[0]?.id ?? "", payload: "x" }], receivesOutcome: false });
-    const before = await parked(t);
-    expect(before).toHaveLength(4);
-    const ids = {
-      ask,
-      user: user?.interactionId ?? "",
-      done: done.requestId ?? "",
-      failed: failed.requestId ?? "",
-    };
-    expect(await ruleOf(visit(t, request(ids)))).toBe(rule);
-    await t.idle();
-    expect(await parked(t)).toEqual(before);
-  });
-
-  test("when it resumes entries of two groups or of two runs", async () => {
-    const t = await open();
-    const two = [await asking(t, { question: "1?", groupId: "g" }), await asking(t, { question: "2?", groupId: "g" })];
-    const resume = two.flatMap(([id = ""]) => ({ id, payload: "x" }));
-    expect(await ruleOf(visit(t, { resume }))).toBe("multi_run");
-    expect(await parked(t)).toMatchObject([{ status: "asking" }, { status: "asking" }]);
-  });
-
-  test("on another subject, in another scope, and for an entry that is running", async () => {
+  test("that cancels and starts does both and tells both", async () => {
     const t = await open();
     const [id = ""] = await asking(t, { question: "1?" });
-    const item = { id, payload: "x" };
-    expect(await ruleOf(t.herd.visit({ subject: other, resume: [item] }))).toBe("entry_gone");
-    expect(await ruleOf(t.herd.visit({ subject: { ...subject, scope: "stock" }, cancel: [id] }))).toBe("entry_gone");
-    const results = await Promise.all([ruleOf(visit(t, { resume: [item] })), ruleOf(visit(t, { resume: [item] }))]);
-    // Of two at once one wins.
-    expect(results.filter((result) => result === "entry_gone")).toHaveLength(1);
-    expect(results).toContainEqual({ done: expect.objectContaining({ result: '["x"]' }) });
-  });
-});
-
-describe("cancelling", () => {
-  test("an ask takes its run, everything above it and below it, and leaves nothing on the subject", async () => {
-    const t = await open();
-    const { asks } = await visit(t, { start: { agent: "parent", task: "A" } });
-    const [id = ""] = asks?.map((entry) => entry.id) ?? [];
-    expect(await visit(t, { cancel: [id] })).toEqual({ action: "none", kind: "none", cancelled: [id] });
+    const outcome = await visit(t, { cancel: [id], start: { agent: "says", task: "A" } });
+    expect(outcome).toMatchObject({ action: "started", kind: "result", cancelled: [id], result: { status: "failed" } });
     await t.idle();
     expect(await parked(t)).toEqual([]);
-    expect(await t.herd.owners()).toEqual([]);
-    await t.crash();
-    expect(await parked(t)).toEqual([]);
   });
 
-  test("tells a receiver one failure, that of the outermost run", async () => {
+  test("that resumes a run which then asks a person comes to parked, under a new id", async () => {
     const t = await open();
-    const told: unknown[] = [];
-    t.herd.receive({ scope: "shop" }, { onResult: (result) => told.push([result.label, result.error?.code]) });
-    const { asks } = await visit(t, { start: { agent: "parent", task: "A" } });
-    await visit(t, { cancel: [asks?.[0]?.id ?? ""] });
-    await t.idle();
-    expect(told).toEqual([["parent", "cancelled"]]);
-    expect(await parked(t)).toEqual([]);
-  });
-
-  test("tells a visit that waits for the run", async () => {
-    const t = await open();
-    const [a = "", b = ""] = await asking(t, [
-      { question: "a?", groupId: "g" },
-      { question: "b?", groupId: "g" },
-    ]);
-    await visit(t, { resume: [{ id: a, payload: "A" }] });
-    const waiting = ruleOf(visit(t, { resume: [{ id: b, payload: "B" }] }));
-    expect(await waiting).toMatchObject({ done: { kind: "result" } });
-    const visiting = ruleOf(visit(t, { start: { agent: "waits", task: "A" } }));
-    await begun.promise;
-    const { workers } = await t.herd.owner(subject).list();
-    expect(workers).toMatchObject([{ label: "waits", state: "working" }]);
-    await t.herd.owner(subject).close({ label: "waits" });
-    expect(await visiting).toBe("run_failed");
-  });
-
-  test("an outcome drops it silently", async () => {
-    const t = await open();
-    const done = await visit(t, { start: { agent: "asks", input: [] }, receivesOutcome: false });
-    expect(await visit(t, { cancel: [done.requestId ?? ""] })).toMatchObject({ cancelled: [done.requestId] });
-    expect(await parked(t)).toEqual([]);
-  });
-
-  test("one ask of a group cancels its siblings along, and an entry of a run that is cancelled is not resumed", async () => {
-    const t = await open();
-    const [a = "", b = ""] = await asking(t, [
-      { question: "a?", groupId: "g" },
-      { question: "b?", groupId: "g" },
-    ]);
-    expect(await ruleOf(visit(t, { cancel: [a], resume: [{ id: b, payload: "B" }] }))).toBe("cancel_resume_overlap");
-    await visit(t, { cancel: [a, b] });
-    await t.idle();
-    expect(await parked(t)).toEqual([]);
+    const [id = ""] = await asking(t, { question: "1?" }, { question: "May I?", to: "user" });
+    const outcome = await visit(t, { resume: [{ id, payload: "x" }] });
+    expect(outcome).toMatchObject({ action: "resumed", kind: "parked" });
+    expect(outcome.suspended?.interactionId).not.toBe(id);
+    expect(await t.herd.inbox.list()).toMatchObject([{ askId: outcome.suspended?.interactionId }]);
   });
 });
 
@@ -454,6 +244,8 @@ describe("a started run", () => {
     const t = await open();
     const { result } = await visit(t, { start: { agent: "extras", task: "T" }, extras: { locale: "es" } });
     expect(JSON.parse(String(result))).toEqual(["T", null, { locale: "es" }]);
+    const heir = await visit(t, { start: { agent: "heir", task: "T" }, extras: { locale: "es" } });
+    expect(JSON.parse(String(heir.result))).toEqual([{ locale: "es" }, ["T", null, {}]]);
   });
 
   test("has a label of its own however many there are", async () => {
@@ -486,68 +278,5 @@ describe("with an id", () => {
     const [one, two] = await Promise.all([visit(t, { start, id: "v" }), visit(t, { start, id: "v" })]);
     expect(two).toEqual(one);
     expect(await parked(t)).toHaveLength(1);
-  });
-});
-
-describe("the tools", () => {
-  test("list with the names of the public contract, resume, take and cancel", async () => {
-    const t = await open();
-    const owner = t.herd.owner(subject);
-    const [id = ""] = await asking(t, { question: "1?", options: ["a"], groupId: "g" });
-    expect(await owner.parkedTool("list_parked", {})).toEqual([
-      {
-        id,
-        status: "asking",
-        to: "caller",
-        asked_by: ["asks"],
-        question: "1?",
-        answer_format: "text",
-        format_payload: { options: ["a"] },
-        group_id: "g",
-        created_at: "2026-03-01T09:00:00.000Z",
-        expiry_at: "2026-03-31T09:00:00.000Z",
-        on_expiry: "kill",
-        request_id: id.split(".")[0],
-        label: "asks",
-      },
-    ]);
-    const end = await owner.parkedTool("resume_parked", { interaction_id: id, payload: "a" });
-    expect(end).toMatchObject({ ok: true, action: "resumed", kind: "result", result: '["a"]' });
-    const done = await visit(t, { start: { agent: "asks", input: [] }, receivesOutcome: false });
-    expect(await owner.parkedTool("resume_parked", { interaction_id: done.requestId, payload: null })).toMatchObject({
-      action: "taken",
-      result: "[]",
-    });
-    const [next = ""] = await asking(t, { question: "2?" });
-    expect(await owner.parkedTool("cancel_parked", { ids: [next] })).toEqual({
-      ok: true,
-      action: "none",
-      kind: "none",
-      cancelled: [next],
-    });
-    expect(await owner.parkedTool("list_parked", {})).toEqual([]);
-    expect(await owner.parkedTool("cancel_parked", { ids: [next] })).toMatchObject({
-      ok: false,
-      error: { category: "target_not_found", reason: "entry_gone" },
-    });
-  });
-
-  test.each([{ concurrency: 1 }, { parkAfter: 0 }, {}])(
-    "let a worker resume another run of its subject inline, with %j",
-    async (options) => {
-      const t = await open(options);
-      const [id = ""] = await asking(t, { question: "1?" });
-      const { result } = await visit(t, { start: { agent: "resumes", task: "A" } });
-      expect(JSON.parse(String(result))).toMatchObject({ ok: true, action: "resumed", result: '["ok"]' });
-      expect(id).not.toBe("");
-      await t.idle();
-      expect(await parked(t)).toEqual([]);
-    },
-  );
-
-  test("fail the worker's call for a wrong id, and leave the real ask alone", async () => {
-    const t = await open();
-    const { result } = await visit(t, { start: { agent: "resumes", task: "A" } });
-    expect(JSON.parse(String(result))).toMatchObject({ ok: false, error: { reason: "entry_gone" } });
   });
 });

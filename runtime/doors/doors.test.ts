@@ -178,6 +178,17 @@ describe("a route", () => {
     expect(await parked(t)).toHaveLength(1);
   });
 
+  test("hands declared extras to its run; undeclared ones are the turn's error, and nothing runs", async () => {
+    const t = await open();
+    const door = await t.herd.door({ ...route, contract: { ...route.contract, extrasExpr: ".extras" } });
+    const call = door.visit({ order: "7", text: "Hello", extras: { tone: 1 } });
+    expect(await failureOf(call)).toBe("undeclared_extras extras");
+    expect(await parked(t)).toEqual([]);
+    const { asks } = await door.visit({ order: "7", text: "Hello", extras: { locale: "es" } });
+    const end = await t.herd.visit({ subject, resume: [{ id: asks[0].id, payload: true }] });
+    expect(end.result).toMatchObject({ locale: "es" });
+  });
+
   test("lets in one visit at a time on each subject", async () => {
     const t = await open();
     const door = await t.herd.door({ ...route, name: "slow", target: "waits", contract: {} });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { type DoorRequest } from "../index.ts";
-import { NOW, subject, gate, open, parked, failureOf } from "../../test/support/doors.ts";
+import type { DoorRequest } from "../index.ts";
+import { failureOf, gate, NOW, open, parked, resumeFirst, secret, subject } from "../../test/support/doors.ts";
 
 describe("a submission", () => {
   const submit = (target: string, more: object = {}) =>
@@ -53,6 +53,27 @@ describe("a submission", () => {
     await t.herd.owner(subject).reply({ askId: entry?.id ?? "", message: true });
     await t.idle();
     expect(await t.herd.run(runId)).toMatchObject({ status: "parked", result: { asks: [{ id: entry?.id }] } });
+  });
+
+  test("that parked is resumed by a webhook, its outcome waits, and a later run takes it", async () => {
+    const t = await open();
+    await (await t.herd.door(submit("clerk"))).visit({ task: "A" });
+    await t.idle();
+    const webhook = await t.herd.door({
+      name: "hook",
+      kind: "webhook",
+      secret,
+      subject,
+      target: "clerk",
+      contract: { resumeExpr: resumeFirst },
+    });
+    await webhook.visit({});
+    await t.idle();
+    const [outcome] = await parked(t);
+    expect(outcome).toMatchObject({ status: "finished", result: { task: "A", answer: true } });
+    const runId = await (await t.herd.door(submit("taker"))).visit({});
+    await t.idle();
+    expect(await t.herd.run(runId)).toMatchObject({ status: "succeeded", resumed_interactions: [outcome?.id] });
   });
 
   test("that asks a person alone ends with what it waits for", async () => {

@@ -82,6 +82,23 @@ describe("a webhook", () => {
     expect((await door.fetch(delivery(t, "e", { order: "7" }))).status).toBe(503);
   });
 
+  test("cancels what its program names, and its extras reach the run that it starts", async () => {
+    const t = await open();
+    const door = await t.herd.door({
+      ...webhook,
+      contract: { cancelExpr: "[$parked[].id]", extrasExpr: '{ locale: "es" }', startExpr: "{ task: .task }" },
+    });
+    await door.fetch(delivery(t, "d-1", { order: "7", task: "A" }));
+    await t.idle();
+    const [first] = await parked(t);
+    const second = await door.fetch(delivery(t, "d-2", { order: "7", task: "B" }));
+    expect(await second.json()).toMatchObject({ action: "started", cancelled: [first?.id] });
+    await t.idle();
+    const [entry] = await parked(t);
+    await t.herd.visit({ subject, resume: [{ id: entry?.id ?? "", payload: true }], receivesOutcome: false });
+    expect(await parked(t)).toMatchObject([{ status: "finished", result: { task: "B", locale: "es" } }]);
+  });
+
   test("listens on loopback where it has a port, and again after a restart", async () => {
     const t = await open();
     const door = await t.herd.door({ ...webhook, port: 0 });
