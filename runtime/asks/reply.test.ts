@@ -112,6 +112,12 @@ describe("a reply", () => {
     await owner.reply({ label: "w0", message: "yes" });
   });
 
+  test("that is no text, to a question of nobody or of another owner, finds nothing", async () => {
+    const t = await createTestHerd({ agents: { asks } });
+    const call = t.owner.reply({ askId: "nothing", message: true });
+    await expect(call).rejects.toMatchObject({ reason: "target_not_found" });
+  });
+
   test("of another owner finds nothing", async () => {
     const { t, question } = await asking();
     await expect(t.herd.owner("stranger").reply({ askId: question.askId, message: "x" })).rejects.toMatchObject({

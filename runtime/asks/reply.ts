@@ -70,6 +70,9 @@ export async function reply(engine: Engine, given: ReplyCommand): Promise<ReplyR
   const named = command.askId === undefined ? undefined : askOf(engine, command.askId, owner);
   const request = named && engine.request(named.requestId);
   const treeId = request?.tree ?? command.treeId;
+  // What is no text can only be the answer to a parked ask, which then is another owner's, or none at all.
+  if (command.askId !== undefined && named === undefined && typeof command.message !== "string")
+    throw notFound(operation, command.askId);
   // An answer of the wrong kind is told as such before anything else is looked at.
   const checked = checkedAnswer(command, named);
   const message = checked instanceof Promise ? await checked : checked;
