@@ -197,8 +197,8 @@ export class Doors {
   }
 
   async #visit(door: Ready, given: unknown, options: DoorVisitOptions): Promise<unknown> {
-    const input = inputOf(given);
-    const subject = await subjectFor(this.#jq, door, door.kind === "schedule" ? (door.defaults ?? input) : input);
+    const input = door.kind === "schedule" && door.defaults !== undefined ? door.defaults : inputOf(given);
+    const subject = await subjectFor(this.#jq, door, input);
     switch (door.kind) {
       case "program":
         return this.#through(door, subject, input, {}, options);

@@ -115,6 +115,30 @@ describe("a schedule", () => {
     expect(await parked(t)).toMatchObject([{ status: "finished", result: { input: { n: 1 } } }]);
   });
 
+  test("that is visited by hand reads its stored input, as a fire does", async () => {
+    const t = await open();
+    const door = await t.herd.door({
+      ...nightly,
+      target: "echo",
+      defaults: { n: 1 },
+      contract: { startExpr: "{ n: .n }" },
+    });
+    await door.visit();
+    await t.idle();
+    expect(await parked(t)).toMatchObject([{ result: { input: { n: 1 } } }]);
+  });
+
+  test("stays due where no worker goes on", async () => {
+    const t = await open({ tickMs: 0, runWorkers: false });
+    const told: unknown[] = [];
+    t.herd.on("door", (event) => told.push(event));
+    await t.herd.door(nightly);
+    await t.herd.tick(new Date("2026-03-02T09:00:00Z"));
+    await t.idle();
+    expect(told).toEqual([]);
+    expect((await t.herd.owner(subject).list()).workers).toEqual([]);
+  });
+
   test("that is removed fires no more", async () => {
     const t = await open();
     await (await t.herd.door(nightly)).remove();

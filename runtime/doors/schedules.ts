@@ -37,7 +37,8 @@ export class Schedules {
 
   /** A schedule is due. Whatever goes wrong is told, and it goes on with its next time. */
   async due(key: string, name: string, now: number): Promise<void> {
-    if (this.#firing.has(name)) return;
+    // Where no worker goes on nobody is let in: it stays due for the program that runs them.
+    if (!this.#engine.options.runWorkers || this.#firing.has(name)) return;
     this.#firing.add(name);
     try {
       await this.#fire(key, name, now);
