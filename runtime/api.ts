@@ -127,7 +127,8 @@ export interface Herd<Agent extends string = string> extends AsyncDisposable {
   take(subject: Subject, id?: string): Promise<Result | undefined>;
   /**
    * Visits a subject: cancels first, then at most one of resume, take and start; all of it, or nothing. What a resumed or
-   * started run comes to next is what the visit resolves to, and nobody else is told.
+   * started run comes to next is what the visit resolves to: nobody else gets its result, and a receiver of the subject
+   * hears its questions too.
    *
    * What can happen twice: nothing; of two that resume the same ask one wins. With `id` the same visit made again finds what
    * it did and waits for the same outcome.

@@ -32,7 +32,10 @@ export interface VisitRequest<Agent extends string = string> {
   start?: VisitStart<Agent>;
   /** What the started run reads as `worker.extras`; its definition declares the keys. */
   extras?: Record<string, Json>;
-  /** `false`: what the run comes to is not for this visit; it waits on the subject. True unless set. */
+  /**
+   * `false`: what the run comes to is not for this visit, which resolves with kind `none` when it is there; it waits on the
+   * subject. True unless set.
+   */
   receivesOutcome?: boolean;
   /**
    * `false`: resolves once the visit is on disk, with kind `none`, for whoever cannot wait until the run goes on; what it

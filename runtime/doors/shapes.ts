@@ -12,7 +12,10 @@ export interface DoorCommon<Agent extends string = string> {
   subject: Subject | string;
   /** The agent that is started, with a task of its own if it needs no other. */
   target: Agent | { agent: Agent; task?: string };
-  /** The input of a started run where no `startExpr` says another one; the door's own input unless set. */
+  /**
+   * The input of a started run where no `startExpr` says another one; the door's own input unless set. A schedule has no
+   * input but this one.
+   */
   defaults?: Json;
   /** How an input becomes a visit. Without it every input starts a run. */
   contract?: DoorContract;
@@ -39,11 +42,14 @@ export type DoorRequest<Agent extends string = string> = DoorCommon<Agent> &
     | {
         kind: "schedule";
         name: string;
-        /** Five fields, or six with seconds first. */
+        /** Five fields, six with seconds first, or seven with the year last; or `@daily` and its like. */
         cron: string;
-        /** The IANA name of the time zone that the times are of; the machine's unless set. */
+        /** The IANA name of the time zone that the times are of; UTC unless set, wherever the process runs. */
         timezone?: string;
-        /** When the run of the last fire still executes: `skip` (unless set) leaves this one out, `start` does not. */
+        /**
+         * When the run of the last fire still executes: `skip` (unless set) leaves this one out, `start` does not. One that
+         * has ended, or that waits for answers, does not execute.
+         */
         overlap?: "skip" | "start";
       }
   );
@@ -79,7 +85,9 @@ export interface Door {
   /**
    * Takes one signed delivery of a webhook, wherever it came in: `door.fetch(request)` in a server of your own. The same
    * delivery again does nothing and says so.
-   * @returns 202 with what was done, 200 for a repetition, else the refusal: 400, 401, 409, 413, 503.
+   *
+   * What can happen twice: nothing, for a day; a delivery that was refused did nothing and may come again.
+   * @returns 202 with what was done, 200 for a repetition, else the refusal: 400, 401, 404, 405, 409, 413, 500, 502, 503.
    * @throws HerdError `no_webhook` for a door of another kind.
    */
   fetch(request: Request): Promise<Response>;

@@ -9,8 +9,9 @@ export interface AgentDefinition {
   subagents?: string[];
   /** `false` keeps it in the roster and refuses assignments. */
   enabled?: boolean;
+  /** The keys that `worker.extras` may have; a visit with another one is refused. */
   extras?: string[];
-  /** A JSON Schema of what it is started with. */
+  /** A JSON Schema of the `input` that a visit or a door starts it with. */
   input?: object;
   /** How many of its runs execute at once; unlimited unless set. */
   concurrency?: number;

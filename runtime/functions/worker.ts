@@ -136,7 +136,9 @@ export interface Worker {
   readonly cwd: string;
   /** The evidence given with the task. */
   readonly files: Evidence[];
+  /** What a visit or a door started it with, if it was given any. */
   readonly input?: Json;
+  /** What a visit gave beside the input: the keys that its definition declares, or fewer. */
   readonly extras: Readonly<Record<string, Json>>;
   /** Lines of an earlier assignment that this one continues. */
   readonly history: readonly object[];
