@@ -6,6 +6,7 @@ import { LABEL_PATTERN } from "../../machines/vocabulary.ts";
 import { MAX_MESSAGE_BYTES, MAX_UNREAD_BYTES } from "../../runtime/control/protocol.ts";
 import { TEXT_LIMIT } from "../../runtime/definitions/folder.ts";
 import { RESULT_LIMIT } from "../../runtime/deliveries/outcome.ts";
+import { MAX_BODY_BYTES } from "../../runtime/doors/body.ts";
 import { INLINE_LIMIT, PAYLOAD_LIMIT } from "../../runtime/evidence/evidence.ts";
 import { HerdError, type AgentDefinition } from "../../runtime/index.ts";
 import { resolveOptions } from "../../runtime/options.ts";
@@ -36,6 +37,28 @@ function constant(path: string, name: string): number {
   return value.split("*").reduce((product, factor) => product * Number(factor.replaceAll("_", "")), 1);
 }
 
+/** How far the memory of a WebAssembly module may grow, in bytes: its memory section says that in pages. */
+function maxMemory(path: string): number {
+  const bytes = readFileSync(new URL(import.meta.resolve(path)));
+  let at = 8;
+  const number = () => {
+    for (let value = 0, factor = 1; ; factor *= 128) {
+      const byte = bytes[at++] ?? 0;
+      value += (byte % 128) * factor;
+      if (byte < 128) return value;
+    }
+  };
+  while (at < bytes.length) {
+    const [section, size] = [number(), number()];
+    if (section === 5) {
+      const [count, flags, , pages = 0] = [number(), number(), number(), number()];
+      if (count === 1 && flags === 1) return pages * 64 * KiB;
+    }
+    at += size;
+  }
+  throw new Error(`${path} has no memory with a limit`);
+}
+
 const inBytes = (bytes: number) => (bytes < MiB ? `${bytes / KiB} KiB` : `${bytes / MiB} MiB`);
 
 /** What the page says of each fixed limit, in its order; those without a value are tried out below. */
@@ -45,13 +68,17 @@ const FIXED: [string, string | undefined][] = [
   ["receivers of one owner", undefined],
   ["`onQuestion` and `onResult` of one owner at once", format(constant("runtime/deliveries/desk.ts", "AT_ONCE"))],
   ["owner id", undefined],
-  ["`id` of a task or a reply", undefined],
+  ["`id` of a task, a reply or a visit", undefined],
   ["name of a step", undefined],
   [`label: \`${LABEL_PATTERN.source}\``, undefined],
   ["`metadata`, as JSON", inBytes(constant("runtime/subagent/acceptance.ts", "METADATA_LIMIT"))],
   ["text of a parked ask", `${format(constant("runtime/asks/formats.ts", "QUESTION_LIMIT"))} characters`],
   ["`payload`, `options` and `schema` of one ask, as JSON", inBytes(JSON_LIMIT)],
   ["the answer to a parked ask, as JSON", inBytes(JSON_LIMIT)],
+  ["name of a door: `^[a-z0-9][a-z0-9_-]{0,63}$`", undefined],
+  ["a jq program of a door", inBytes(constant("runtime/doors/jq.ts", "MAX_PROGRAM_BYTES"))],
+  ["memory of one evaluation of it", inBytes(maxMemory("jq-wasm/jq.wasm"))],
+  ["the body of a webhook's delivery", inBytes(MAX_BODY_BYTES)],
   ["a task, question, reply or steer with its files", inBytes(PAYLOAD_LIMIT)],
   ["one file in `files`", inBytes(INLINE_LIMIT)],
   ["what a step gives, as JSON", inBytes(constant("runtime/functions/step.ts", "STEP_LIMIT"))],
@@ -141,6 +168,23 @@ describe("a limit on the page", () => {
       },
     ],
     ["`id`", (size) => assigned({ id: letters(size) })],
+    [
+      "name of a door",
+      async (size) => {
+        const t = await createTestHerd({ agents });
+        const subject = { scope: "shop", keys: { order: "7" } };
+        return t.herd.door({ name: letters(size), subject, target: "echo" }).then(() => "fits", codeOf);
+      },
+    ],
+    [
+      "a jq program",
+      async (size) => {
+        const t = await createTestHerd({ agents });
+        const subject = { scope: "shop", keys: { order: "7" } };
+        const startExpr = `null${" ".repeat(size - 4)}`;
+        return t.herd.door({ subject, target: "echo", contract: { startExpr } }).then(() => "fits", codeOf);
+      },
+    ],
     ["name of a step", (size) => assigned({ agent: "steps", task: JSON.stringify({ name: letters(size) }) })],
     ["label", (size) => assigned({ label: letters(size) })],
     // The quotes of a JSON string count.
