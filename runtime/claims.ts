@@ -59,7 +59,9 @@ export function releaseClaims(step: Step, context: WorkerContext): void {
 function releaseTree(step: Step, runId: string): void {
   const { id, ownerKey, actors, paths, resting } = step.tree;
   if (id === ownerKey) return;
-  const others = [...paths.keys(), ...resting.keys()].filter((other) => other !== runId);
+  // Of a chain that goes in one step the others are still there, and at their end.
+  const live = [...paths].filter(([, path]) => actors.get(path)?.getSnapshot().status === "active");
+  const others = [...live.map(([other]) => other), ...resting.keys()].filter((other) => other !== runId);
   if (others.length > 0 || step.tree.unknown.length > 0) return;
   step.del(keys.visited(ownerKey, id));
   if (actors.has("")) step.del(keys.actor(id, ""));

@@ -14,6 +14,18 @@ describe("cancelling", () => {
     expect(await parked(t)).toEqual([]);
   });
 
+  test("a chain, or letting it expire, leaves no row of its tree", async () => {
+    const t = await open();
+    const { asks } = await visit(t, { start: { agent: "parent", task: "A" } });
+    await visit(t, { start: { agent: "parent", task: "B" } });
+    await visit(t, { cancel: [asks?.[0]?.id ?? ""] });
+    await t.clock.advance("31d");
+    await t.idle();
+    expect(await parked(t)).toMatchObject([{ label: "parent", status: "failed" }]);
+    expect(await t.store.range({ gte: "r!", lt: "r~" })).toEqual([]);
+    expect(await t.store.range({ gte: "a!", lt: "a~" })).toEqual([]);
+  });
+
   test("tells a receiver one failure, that of the outermost run", async () => {
     const t = await open();
     const told: unknown[] = [];
