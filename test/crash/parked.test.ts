@@ -57,7 +57,7 @@ const plays: Record<string, Expected> = {
   group: {
     left: [
       "asks asking, asks asking, asks asking, workers: 1",
-      "asks running, asks running, asks asking, workers: 1",
+      "asks asking, asks running, asks running, workers: 1",
       "asks running, asks running, asks running, workers: 1",
       FINISHED,
     ],

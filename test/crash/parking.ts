@@ -241,7 +241,7 @@ async function open({ passive = false } = {}): Promise<Herd> {
 async function see(): Promise<Seen> {
   const { problems } = await verifyStore(join(directory, "herd"));
   const herd = await open({ passive: true });
-  const entries = (await herd.parked(SUBJECT)).map(({ label, status }) => `${label} ${status}`);
+  const entries = (await herd.parked(SUBJECT)).map(({ label, status }) => `${label} ${status}`).toSorted();
   const workers = (await herd.owners()).reduce((sum, each) => sum + each.workers, 0);
   await herd.close();
   return { problems: problems.map(({ message }) => message), entries, workers };
@@ -251,6 +251,8 @@ async function begin({ begin }: Play): Promise<void> {
   const herd = await open();
   const { requestId: run = "" } = await visit(herd, begin);
   const asking = (await herd.parked(SUBJECT)).filter(({ status }) => status === "asking");
+  // Of those of one moment any may be the first in the list.
+  asking.sort((a, b) => ((a.question ?? "") < (b.question ?? "") ? -1 : 1));
   writeFileSync(noted(), JSON.stringify({ asks: asking.map(({ id }) => id), run } satisfies Ids));
   await herd.close();
 }
