@@ -2,44 +2,47 @@ import { describe, expect, test } from "vitest";
 import type { VisitRequest } from "../index.ts";
 import { asking, open, other, parked, ruleOf, subject, visit } from "../../test/support/visits.ts";
 
+type Ids = { ask: string; user: string; done: string; failed: string };
+
+/** What is refused by which rule. */
+const REFUSALS: [string, (ids: Ids) => Omit<VisitRequest, "subject">][] = [
+  ["resume_extras", ({ ask }) => ({ resume: [{ id: ask, payload: "x" }], extras: { locale: "es" } })],
+  ["resume_extras", ({ done }) => ({ take: done, extras: { locale: "es" } })],
+  ["cancel_resume_overlap", ({ ask }) => ({ cancel: [ask], resume: [{ id: ask, payload: "x" }] })],
+  ["cancel_resume_overlap", ({ done }) => ({ cancel: [done], take: done })],
+  ["multi_run", ({ ask, done }) => ({ resume: [{ id: ask, payload: "x" }], take: done })],
+  ["multi_run", ({ done, failed }) => ({ resume: [{ id: done }, { id: failed }] })],
+  [
+    "duplicate_id",
+    ({ ask }) => ({
+      resume: [
+        { id: ask, payload: "x" },
+        { id: ask, payload: "y" },
+      ],
+    }),
+  ],
+  ["entry_gone", ({ ask }) => ({ cancel: [ask, "nothing"] })],
+  ["entry_gone", () => ({ resume: [{ id: "nothing", payload: "x" }] })],
+  ["entry_gone", () => ({ take: "nothing" })],
+  ["user_ask_in_resume", ({ user }) => ({ resume: [{ id: user, payload: "x" }] })],
+  ["finished_payload", ({ done }) => ({ resume: [{ id: done, payload: "x" }] })],
+  ["finished_payload", ({ failed }) => ({ resume: [{ id: failed, payload: "x" }] })],
+  ["finished_payload", ({ ask }) => ({ take: ask })],
+  ["must be a string", ({ ask }) => ({ cancel: [], resume: [{ id: ask, payload: 5 }] })],
+  ["undeclared_extras", () => ({ start: { agent: "asks", task: "A" }, extras: { locale: "es" } })],
+  ["undeclared_extras", ({ ask }) => ({ cancel: [ask], start: { agent: "extras", task: "A" }, extras: { tone: 1 } })],
+  ["unknown_agent", ({ ask }) => ({ cancel: [ask], start: { agent: "nobody", task: "A" } })],
+  ["start.input.sku: is required", ({ ask }) => ({ cancel: [ask], start: { agent: "extras", input: {} } })],
+  [
+    "task: Invalid input: expected string, received undefined",
+    ({ ask }) => ({ cancel: [ask], start: { agent: "asks" } }),
+  ],
+  ["payload must be JSON", ({ ask }) => ({ resume: [{ id: ask, payload: undefined as never }] })],
+  ["unknown_field", () => ({ begin: 1 }) as never],
+];
+
 describe("a visit is refused, and nothing of it is done,", () => {
-  test.each<
-    [string, (ids: { ask: string; user: string; done: string; failed: string }) => Omit<VisitRequest, "subject">]
-  >([
-    ["resume_extras", ({ ask }) => ({ resume: [{ id: ask, payload: "x" }], extras: { locale: "es" } })],
-    ["resume_extras", ({ done }) => ({ take: done, extras: { locale: "es" } })],
-    ["cancel_resume_overlap", ({ ask }) => ({ cancel: [ask], resume: [{ id: ask, payload: "x" }] })],
-    ["cancel_resume_overlap", ({ done }) => ({ cancel: [done], take: done })],
-    ["multi_run", ({ ask, done }) => ({ resume: [{ id: ask, payload: "x" }], take: done })],
-    ["multi_run", ({ done, failed }) => ({ resume: [{ id: done }, { id: failed }] })],
-    [
-      "duplicate_id",
-      ({ ask }) => ({
-        resume: [
-          { id: ask, payload: "x" },
-          { id: ask, payload: "y" },
-        ],
-      }),
-    ],
-    ["entry_gone", ({ ask }) => ({ cancel: [ask, "nothing"] })],
-    ["entry_gone", () => ({ resume: [{ id: "nothing", payload: "x" }] })],
-    ["entry_gone", () => ({ take: "nothing" })],
-    ["user_ask_in_resume", ({ user }) => ({ resume: [{ id: user, payload: "x" }] })],
-    ["finished_payload", ({ done }) => ({ resume: [{ id: done, payload: "x" }] })],
-    ["finished_payload", ({ failed }) => ({ resume: [{ id: failed, payload: "x" }] })],
-    ["finished_payload", ({ ask }) => ({ take: ask })],
-    ["must be a string", ({ ask }) => ({ cancel: [], resume: [{ id: ask, payload: 5 }] })],
-    ["undeclared_extras", () => ({ start: { agent: "asks", task: "A" }, extras: { locale: "es" } })],
-    ["undeclared_extras", ({ ask }) => ({ cancel: [ask], start: { agent: "extras", task: "A" }, extras: { tone: 1 } })],
-    ["unknown_agent", ({ ask }) => ({ cancel: [ask], start: { agent: "nobody", task: "A" } })],
-    ["start.input.sku: is required", ({ ask }) => ({ cancel: [ask], start: { agent: "extras", input: {} } })],
-    [
-      "task: Invalid input: expected string, received undefined",
-      ({ ask }) => ({ cancel: [ask], start: { agent: "asks" } }),
-    ],
-    ["payload must be JSON", ({ ask }) => ({ resume: [{ id: ask, payload: undefined as never }] })],
-    ["unknown_field", () => ({ begin: 1 }) as never],
-  ])("as %s", async (rule, request) => {
+  test.each(REFUSALS)("as %s", async (rule, request) => {
     const t = await open();
     const [ask = ""] = await asking(t, { question: "1?" });
     const user = (await visit(t, { start: { agent: "asks", input: [{ question: "u?", to: "user" }] } })).suspended;
