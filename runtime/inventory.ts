@@ -38,6 +38,8 @@ export async function ownersOf(kernel: Kernel): Promise<OwnerRow[]> {
 function byOwner(trees: ReadonlyMap<string, Found>): Map<string, Found> {
   const owners = new Map<string, Found>();
   for (const [tree, row] of trees) {
+    // That of a run that a visit started is nobody's to name.
+    row.workspaces.delete(tree);
     const key = row.owner ? ownerKeyOf(row.owner) : tree;
     const known = owners.get(key);
     if (known === undefined) owners.set(key, row);

@@ -23,7 +23,9 @@ export async function expire(engine: Engine, key: string, askId: string, { tree,
     (step) => {
       const ask = step.read<AskRecord>(keys.ask(askId));
       const worker = step.worker(runId);
-      if (ask?.parked === undefined || ask.answer || ask.abandoned || worker === undefined) return step.del(key);
+      if (ask?.parked === undefined || ask.answer || ask.abandoned) return step.del(key);
+      // A worker whose record cannot be read may be brought back; one that is gone needs nothing.
+      if (worker === undefined) return step.tree.unknown.length > 0 ? undefined : step.del(key);
       const { label } = worker.context;
       if (ask.parked.onExpiry === "resume") {
         step.send(runId, { type: "reply", askId, message: { ...EXPIRED } as Json, files: [], at: step.now });

@@ -58,7 +58,8 @@ export function recordAsked(engine: Engine, fact: Fact<"ask.opened">, worker: Te
     engine.backends.deliver(step, delivery);
   }
   if (assignment?.deadline) pauseDeadline(step, requestId);
-  engine.wakeParent(step, worker.path);
+  // What is not addressed to the parent is no news for it.
+  if (!parked) engine.wakeParent(step, worker.path);
   step.after(() => {
     const request = engine.request(requestId);
     if (request && toPerson) engine.inbox.asked(ask, request);

@@ -2,7 +2,7 @@ import type { Json } from "../../machines/vocabulary.ts";
 import { acknowledgeIn } from "../deliveries/record.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError } from "../errors.ts";
-import type { LaunchRecord, OutcomeRecord, RequestRecord } from "../kernel/records.ts";
+import type { LaunchRecord, OutcomeRecord, ParkedRecord, RequestRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import { keys } from "../store/keys.ts";
 import { beginLaunch, type Begun } from "../subagent/launch.ts";
@@ -108,7 +108,8 @@ function lookAgain(engine: Engine, { cancel, resume, take }: Prepared, stepOf: (
     const step = stepOf(delivery?.tree ?? request.tree);
     if (delivery) return step.read(keys.delivery(delivery.owner, delivery.deliveryId)) !== undefined;
     const now = step.read<NonNullable<Found["ask"]>>(keys.ask(ask?.askId ?? ""));
-    return now !== undefined && !now.abandoned && step.read(keys.parked(now.owner, now.requestId)) !== undefined;
+    const listed = now && step.read<ParkedRecord>(keys.parked(now.owner, now.requestId))?.askIds;
+    return now !== undefined && !now.abandoned && listed?.includes(now.askId) === true;
   };
   for (const found of cancel) if (!isThere(found)) throw entryGone(found.entry.id);
   for (const { found } of resume) {

@@ -222,10 +222,14 @@ export class SessionFiles {
     const at = (time: number) => new Date(time).toISOString();
     const lines: object[] = [{ type: "task", requestId, text: task, files, timestamp: at(acceptedAt) }];
     for (const [, text] of await this.#kernel.store.range(asksOf(requestId))) {
-      const { askId, question, askedAt, answer, files: evidence } = JSON.parse(text) as AskRecord;
-      lines.push({ type: "question", askId, text: question, files: evidence, timestamp: at(askedAt) });
+      const { askId, question, askedAt, answer, parked, files: evidence } = JSON.parse(text) as AskRecord;
+      const payload = parked?.payload === undefined ? {} : { payload: parked.payload };
+      lines.push({ type: "question", askId, text: question, ...payload, files: evidence, timestamp: at(askedAt) });
       if (answer) {
-        lines.push({ type: "answer", askId, text: answer.message, files: answer.files, timestamp: at(answer.at) });
+        const { message, files: given } = answer;
+        // Only a parked ask is answered with more than text.
+        const said = typeof message === "string" ? { text: message } : { text: JSON.stringify(message), data: message };
+        lines.push({ type: "answer", askId, ...said, files: given, timestamp: at(answer.at) });
       }
     }
     for (const [, text] of await this.#kernel.store.range(prefixed(keys.steer(requestId, "")))) {
