@@ -67,11 +67,12 @@ export class LocalOwner implements Owner<string> {
 
   async reply(request: Parameters<Owner<string>["reply"]>[0]): Promise<ReplyReceipt> {
     this.#gate.assertOpen("reply");
-    const { treeId, cwd, workspace } = this.#by;
+    const { treeId, cwd, workspace, owner: subject } = this.#by;
     const operation = "reply";
     return reply(this.#engine, {
       ...replyFields(request),
       owner: treeId,
+      subject,
       cwd,
       operation,
       treeId,

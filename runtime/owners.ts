@@ -29,6 +29,13 @@ export function subjectOf({ id, scope, keys = {} }: OwnerRef): Subject {
   return scope === undefined ? { scope: "owner", keys: { id } } : { scope, keys };
 }
 
+/** Whether one owner sees what waits for another: it is the same, or a subject of the same scope that shares a key. */
+export function sees(viewer: OwnerRef, owner: OwnerRef): boolean {
+  if (viewer.scope === undefined || owner.scope === undefined) return ownerKeyOf(viewer) === ownerKeyOf(owner);
+  const { keys: own = {} } = viewer;
+  return viewer.scope === owner.scope && Object.entries(owner.keys ?? {}).some(([name, value]) => own[name] === value);
+}
+
 /** A scope as `receive` takes it. @throws HerdError `bad_owner`. */
 export function checkedScope(scope: unknown): string {
   if (typeof scope !== "string" || scope.trim() === "") throw badOwner("scope", "a scope is a non-blank string");

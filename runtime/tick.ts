@@ -6,9 +6,9 @@ import { messageOf } from "./errors.ts";
 import type { AskRecord, RequestRecord } from "./kernel/records.ts";
 import { closeIn } from "./subagent/close.ts";
 import { asksOf, keys, prefixed, timeKey } from "./store/keys.ts";
-import type { Operation } from "./store/store.ts";
+import type { Operation, Row } from "./store/store.ts";
 
-/** Due rows looked at in one tick, oldest first. */
+/** What happens in one tick at most, oldest first. */
 const AT_ONCE = 200;
 const STALE_MS = 600_000;
 const SCAN_MS = 30_000;
@@ -40,24 +40,35 @@ export class Ticker {
     functions.tick(now);
     this.#engine.backends.tick(now);
     this.#scan(now);
-    const due = await kernel.range({ gte: "t!", lt: `t!${timeKey(now + 1)}`, limit: AT_ONCE });
     const fires: Promise<void>[] = [];
-    for (const [key, text] of due) {
-      const [, , kind = "", id = ""] = key.split("!");
-      try {
-        if (kind === "schedule") fires.push(this.#engine.doors.due(key, id, now));
-        if (kind === "forget") await this.#forget(key, JSON.parse(text));
-        if (kind === "deadline") await this.#deadline(key, JSON.parse(text));
-        else if (kind === "retention") await this.#prune(key, id, JSON.parse(text));
-        else if (kind === "expiry") await expire(this.#engine, key, id, JSON.parse(text));
-        else if (kind === "outcome") await dropUntaken(this.#engine, key, id, JSON.parse(text));
-        else if (kind === "launch") this.#launch(id, JSON.parse(text));
-        else if (kind === "unread") await dropUnreadOf(this.#engine, key, id, JSON.parse(text));
-      } catch (error) {
-        process.emitWarning(`due ${kind} ${id} failed: ${messageOf(error)}`, { type: "HerdTickWarning" });
-      }
+    let left = AT_ONCE;
+    for (let from = "t!"; left > 0;) {
+      const page = await kernel.range({ gte: from, lt: `t!${timeKey(now + 1)}`, limit: AT_ONCE });
+      for (const row of page) if (left > 0 && (await this.#happens(row, now, fires))) left--;
+      if (page.length < AT_ONCE) break;
+      from = `${page.at(-1)?.[0]}\u0000`;
     }
     await Promise.all(fires);
+  }
+
+  /** @returns false when it stays due until somebody comes: it must not keep what is due behind it waiting. */
+  async #happens([key, text]: Row, now: number, fires: Promise<void>[]): Promise<boolean> {
+    const [, , kind = "", id = ""] = key.split("!");
+    try {
+      if (kind === "schedule") {
+        if (!this.#engine.doors.fires(id)) return false;
+        fires.push(this.#engine.doors.due(key, id, now));
+      } else if (kind === "forget") await this.#forget(key, JSON.parse(text));
+      else if (kind === "deadline") await this.#deadline(key, JSON.parse(text));
+      else if (kind === "retention") await this.#prune(key, id, JSON.parse(text));
+      else if (kind === "expiry") await expire(this.#engine, key, id, JSON.parse(text));
+      else if (kind === "outcome") return await dropUntaken(this.#engine, key, id, JSON.parse(text));
+      else if (kind === "launch") this.#launch(id, JSON.parse(text));
+      else if (kind === "unread") await dropUnreadOf(this.#engine, key, id, JSON.parse(text));
+    } catch (error) {
+      process.emitWarning(`due ${kind} ${id} failed: ${messageOf(error)}`, { type: "HerdTickWarning" });
+    }
+    return true;
   }
 
   /** What is remembered for a while only. */

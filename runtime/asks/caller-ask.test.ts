@@ -1,7 +1,18 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { ParkedAskRequest, Worker } from "../index.ts";
 import { createTestHerd } from "../testing/index.ts";
-import { failureOf, hurry, NOW, open, owner, parked, refusals, start, subject } from "../../test/support/asks.ts";
+import {
+  failureOf,
+  hurry,
+  NOW,
+  open,
+  owner,
+  parked,
+  refusals,
+  start,
+  subject,
+  scripts,
+} from "../../test/support/asks.ts";
 
 describe("a parked ask", () => {
   test("stands on its subject with what it was asked with, and nothing that is not set", async () => {
@@ -95,6 +106,23 @@ describe("a parked ask", () => {
       error: { reason: "answer_mismatch" },
     });
     expect(await parked(t)).toEqual([entry]);
+  });
+
+  test("is answered by whoever shares a key with its subject, and by nobody else", async () => {
+    const t = await open();
+    const wide = t.herd.owner({ scope: "shop", keys: { order: "7", customer: "ada" } });
+    scripts.set("wide", [{ question: "Name?" }]);
+    await wide.assign({ agent: "asks", task: "wide" });
+    await t.idle();
+    const [{ id: askId = "" } = {}] = await parked(t);
+    const others = [{ scope: "stock", keys: { order: "7" } }, { scope: "shop", keys: { order: "8" } }, "ada"];
+    for (const other of others) {
+      expect(await failureOf(t.herd.owner(other).reply({ askId, message: "x" }))).toBe("target_not_found");
+    }
+    await owner(t).reply({ askId, message: "Ada", id: "r-1" });
+    expect(await wide.reply({ askId, message: "Ada", id: "r-1" })).toMatchObject({ askId });
+    await t.idle();
+    expect(await parked(t)).toMatchObject([{ status: "finished", result: '["Ada"]' }]);
   });
 
   test("that is no text cannot be answered by the label alone", async () => {

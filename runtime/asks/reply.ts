@@ -5,8 +5,9 @@ import { LABEL_PATTERN, type Evidence, type Json } from "../../machines/vocabula
 import type { Engine } from "../engine.ts";
 import { HerdError, invalidRequest, withoutUndefined } from "../errors.ts";
 import { noEvidence, readEvidence } from "../evidence/evidence.ts";
-import type { AskRecord, CallerIdRecord } from "../kernel/records.ts";
+import type { AskRecord, CallerIdRecord, OwnerRef } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
+import { ownerKeyOf, sees } from "../owners.ts";
 import { parseRequest } from "../request.ts";
 import { hashed, keys } from "../store/keys.ts";
 import { nonBlank } from "../subagent/acceptance.ts";
@@ -49,6 +50,8 @@ export interface ReplyCommand {
   id?: string;
   cwd: string;
   operation: string;
+  /** The owner that replies, if one does: it sees what waits on every subject that shares a key with it. */
+  subject?: OwnerRef;
   /** A person answers, over the inbox. */
   asPerson?: boolean;
   /** Where to look for a label; taken from the question when it is named. */
@@ -64,10 +67,12 @@ export interface ReplyCommand {
  * @throws HerdError `target_not_found`, `not_asking`, `already_answered`, `closed`, `id_reused` or `invalid_request`.
  */
 export async function reply(engine: Engine, given: ReplyCommand): Promise<ReplyReceipt> {
-  const { owner, files = [], id, cwd, operation } = given;
+  const { files = [], id, cwd, operation } = given;
   const place = given.askId === undefined ? labelledPlace(engine, given) : {};
   const command: ReplyCommand = { ...given, ...(place instanceof Promise ? await place : place) };
-  const named = command.askId === undefined ? undefined : askOf(engine, command.askId, owner);
+  const named = command.askId === undefined ? undefined : askOf(engine, command.askId, given);
+  // What waits for another subject that shares a key is answered as that one would.
+  const owner = named?.owner ?? given.owner;
   const request = named && engine.request(named.requestId);
   const treeId = request?.tree ?? command.treeId;
   // What is no text can only be the answer to a parked ask, which then is another owner's, or none at all.
@@ -228,9 +233,12 @@ function isTarget(engine: Engine, { askId, requestId }: CallerIdRecord, command:
   return command.label === engine.request(requestId)?.label;
 }
 
-function askOf(engine: Engine, askId: string, owner: string): AskRecord | undefined {
+function askOf(engine: Engine, askId: string, { owner, subject }: ReplyCommand): AskRecord | undefined {
   const ask = engine.kernel.read<AskRecord>(keys.ask(askId));
-  return ask?.owner === owner ? ask : undefined;
+  if (ask === undefined || ask.owner === owner) return ask;
+  const whose = ask.addressee ?? engine.request(ask.requestId)?.owner;
+  const isTheirs = whose !== undefined && ownerKeyOf(whose) === ask.owner;
+  return subject && isTheirs && sees(subject, whose) ? ask : undefined;
 }
 
 /** Label-only replies are for hands: they answer what the owner has seen, never a question still on its way. */

@@ -29,12 +29,13 @@ export async function planStart(
   start: StartFields,
   extras: Record<string, Json>,
 ): Promise<PlannedStart> {
-  const { agent: name, input, task, files, cwd, label, timeoutMs } = start;
+  const { agent: name, input, task, files, cwd, label, timeoutMs, metadata } = start;
   const agent = (await engine.roster.current()).known(name);
   checkExtras(name, agent.extras, extras);
   const isFunction = engine.backends.backendFor(agent) === FUNCTIONS;
-  const given = { task, files, cwd, label, timeoutMs };
+  const given = { task, files, cwd, label, timeoutMs, metadata };
   const own = isFunction ? { task: task ?? taskIn(input) } : fieldsIn(name, input);
+  if (task === undefined && (own as { task?: unknown }).task === undefined) throw noTask(name);
   if (isFunction && input !== undefined) {
     const schema = engine.agents.find(name)?.input;
     if (schema) await checkInput(schema, input, { operation: "visit", field: "start.input" });
@@ -63,6 +64,16 @@ export function checkExtras(agent: string, declared: readonly string[], extras: 
     `Agent "${agent}" does not declare the extras ${undeclared.join(", ")} (declared: ${declared.join(", ") || "none"})`,
     "leave them out, or name them in the extras of its definition",
     { field: "extras", details: { undeclared, declared } },
+  );
+}
+
+function noTask(agent: string) {
+  return invalidRequest(
+    "visit",
+    "invalid_field",
+    `start.task: must be given, or an input, for agent "${agent}" to have something to do`,
+    "give a task or an input",
+    { field: "start.task" },
   );
 }
 

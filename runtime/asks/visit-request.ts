@@ -15,6 +15,7 @@ const Start = z.strictObject({
   cwd: nonBlank.optional(),
   label: z.string().optional(),
   timeoutMs: z.number().optional(),
+  metadata: z.json().optional(),
 });
 
 const Fields = z.strictObject({

@@ -18,6 +18,8 @@ export interface VisitStart<Agent extends string = string> {
   label?: string;
   /** The whole budget of the start in milliseconds, 5,001 to 300,000. A function needs none. */
   timeoutMs?: number;
+  /** JSON up to 16 KB that comes back on questions, results and entries. */
+  metadata?: Json;
 }
 
 /** What somebody outside does with what is parked on a subject: cancel, then at most one of resume, take and start. */

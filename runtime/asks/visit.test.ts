@@ -248,6 +248,24 @@ describe("a started run", () => {
     expect(JSON.parse(String(heir.result))).toEqual([{ locale: "es" }, ["T", null, {}]]);
   });
 
+  test("without a task and without input is refused by that name", async () => {
+    const t = await open();
+    await expect(visit(t, { start: { agent: "asks" } })).rejects.toMatchObject({
+      reason: "invalid_field",
+      field: "start.task",
+    });
+  });
+
+  test("carries metadata to its questions and its outcome", async () => {
+    const t = await open();
+    const metadata = { cart: 1 };
+    const start = { agent: "asks", input: [{ question: "1?" }], metadata } as const;
+    const { asks } = await visit(t, { start: start as never });
+    expect(asks).toMatchObject([{ metadata }]);
+    await visit(t, { resume: [{ id: asks?.[0]?.id ?? "", payload: "x" }], receivesOutcome: false });
+    expect(await parked(t)).toMatchObject([{ status: "finished", metadata }]);
+  });
+
   test("has a label of its own however many there are", async () => {
     const t = await open();
     for (let n = 0; n < 3; n++) await asking(t, { question: `${n}?` });

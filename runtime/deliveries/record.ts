@@ -95,25 +95,28 @@ export interface WaitingRow {
 
 /**
  * An outcome that nobody took for the whole retention goes, with an event that says so. One that somebody takes meanwhile
- * stays with them. @param key the due row.
+ * stays with them.
+ * @param key the due row.
+ * @returns false while a receiver has it in hand: it stays due.
  */
 export async function dropUntaken(
   engine: Engine,
   key: string,
   requestId: string,
   { tree, owner, deliveryId }: WaitingRow,
-): Promise<void> {
-  await engine.kernel.run(
+): Promise<boolean> {
+  return engine.kernel.run(
     tree,
     (step) => {
       const delivery = step.read<DeliveryRecord>(keys.delivery(owner, deliveryId));
       // A receiver that has it in hand keeps it: the next pass looks again.
-      if (delivery && engine.deliveries.isLeased(delivery)) return;
+      if (delivery && engine.deliveries.isLeased(delivery)) return false;
       step.del(key);
-      if (delivery === undefined) return;
+      if (delivery === undefined) return true;
       acknowledgeIn(engine, step, delivery);
       const dropped = { label: delivery.label, requestId, why: "untaken", owner: step.tree.owner };
       step.after(() => engine.events.emit("dropped", dropped));
+      return true;
     },
     { operation: "drop" },
   );

@@ -93,6 +93,11 @@ export class Doors {
     return this.#handle((await this.#stored(name)).kind, name);
   }
 
+  /** Whether a schedule that is due fires in this process. */
+  fires(name: string): boolean {
+    return this.#schedules.fires(name);
+  }
+
   /** A schedule is due. Whatever goes wrong is told, and it goes on with its next time. */
   due(key: string, name: string, now: number): Promise<void> {
     return this.#schedules.due(key, name, now);

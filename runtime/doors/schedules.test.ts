@@ -139,6 +139,19 @@ describe("a schedule", () => {
     expect((await t.herd.owner(subject).list()).workers).toEqual([]);
   });
 
+  test("that waits for its functions keeps nothing waiting that is due behind it", async () => {
+    const t = await open({ tickMs: 0 });
+    for (let number = 0; number < 201; number++) {
+      const contract = { startExpr: () => null };
+      await t.herd.door({ ...nightly, name: `door-${number}`, target: "echo", contract } as DoorRequest);
+    }
+    await t.herd.door({ ...nightly, name: "later", cron: "0 3 * * *" } as DoorRequest);
+    await t.crash();
+    await t.herd.tick(new Date("2026-03-02T02:00:00Z"));
+    await t.idle();
+    expect(await parked(t)).toMatchObject([{ status: "finished", label: "echo" }]);
+  });
+
   test("that is removed fires no more", async () => {
     const t = await open();
     await (await t.herd.door(nightly)).remove();

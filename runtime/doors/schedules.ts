@@ -37,8 +37,7 @@ export class Schedules {
 
   /** A schedule is due. Whatever goes wrong is told, and it goes on with its next time. */
   async due(key: string, name: string, now: number): Promise<void> {
-    // Where no worker goes on nobody is let in: it stays due for the program that runs them.
-    if (!this.#engine.options.runWorkers || this.#firing.has(name)) return;
+    if (this.#firing.has(name)) return;
     this.#firing.add(name);
     try {
       await this.#fire(key, name, now);
@@ -47,12 +46,20 @@ export class Schedules {
     }
   }
 
+  /**
+   * Whether a schedule that is due fires in this process. It stays due where no worker goes on, and while its expressions are
+   * functions of a program that is to come.
+   */
+  fires(name: string): boolean {
+    if (!this.#engine.options.runWorkers) return false;
+    const stored = this.#engine.kernel.read<SavedDoor>(keys.door(name));
+    return stored === undefined || this.#desk.isReady(name, stored);
+  }
+
   async #fire(key: string, name: string, now: number): Promise<void> {
     const { kernel } = this.#engine;
     const stored = kernel.read<SavedDoor>(keys.door(name));
     if (stored === undefined) return kernel.write([{ type: "del", key }]);
-    // Its expressions are functions of a program that is to come: until then it stays due.
-    if (!this.#desk.isReady(name, stored)) return;
     const state = kernel.read<ScheduleState>(keys.schedule(name)) ?? {};
     const dueAt = nextFire(stored.cron as string, stored.timezone, now);
     const next = (last = state.last): ScheduleState => ({
