@@ -201,6 +201,14 @@ describe("a visit", () => {
     expect(told).toEqual([]);
   });
 
+  test("that was told an outcome has consumed it, whatever dies right then", async () => {
+    const t = await open();
+    expect(await visit(t, { start: { agent: "asks", input: [] } })).toMatchObject({ result: "[]" });
+    await t.crash();
+    expect(await parked(t)).toEqual([]);
+    expect(await t.herd.owners()).toEqual([]);
+  });
+
   test("finds entries though it knows more keys than the run had", async () => {
     const t = await open();
     const [id = ""] = await asking(t, { question: "1?" }, { question: "2?" });

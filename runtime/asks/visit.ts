@@ -1,5 +1,5 @@
 import type { Json } from "../../machines/vocabulary.ts";
-import { acknowledge } from "../deliveries/record.ts";
+import { acknowledgeIn } from "../deliveries/record.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError, invalidRequest } from "../errors.ts";
 import type { CallerIdRecord, DeliveryRecord, OutcomeRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
@@ -198,7 +198,8 @@ async function comeTo(engine: Engine, done: Done, next: Next, receives: boolean)
     const { requestId, deliveryId = "" } = next.ended;
     const request = engine.request(requestId);
     const delivery = request && engine.kernel.read<DeliveryRecord>(keys.delivery(addressOf(request), deliveryId));
-    if (delivery) engine.kernel.inBackground(acknowledge(engine, delivery));
+    // On disk before it is told: whatever dies, the subject does not give it to another visit.
+    if (delivery) await engine.whileOpen(consume(engine, delivery));
     return taken(done, next.ended, request);
   }
   const asks = next.asks.filter(({ entry }) => entry.to !== "user");
@@ -207,6 +208,10 @@ async function comeTo(engine: Engine, done: Done, next: Next, receives: boolean)
     ...(asks.length > 0 && { asks: asks.map(({ entry }) => entry) }),
     suspended: suspendedOn(next.asks),
   };
+}
+
+function consume(engine: Engine, delivery: DeliveryRecord): Promise<void> {
+  return engine.kernel.run(delivery.tree, (step) => acknowledgeIn(engine, step, delivery), { operation: OPERATION });
 }
 
 function taken(done: Done, { outcome, requestId }: OutcomeRecord, request?: RequestRecord): VisitOutcome {
