@@ -2,7 +2,18 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { AgentDefinition, Question, Worker } from "../../runtime/index.ts";
 import type { Fact } from "./facts.ts";
 import type { Random } from "./random.ts";
-import { filling, partOf, policyFor, questionOf, textOf, type Act, type AgentName, type Work } from "./work.ts";
+import {
+  filling,
+  groupOf,
+  partOf,
+  policyFor,
+  questionOf,
+  saidOf,
+  textOf,
+  type Act,
+  type AgentName,
+  type Work,
+} from "./work.ts";
 
 /** What a worker's function needs of its process. */
 interface Surroundings {
@@ -21,6 +32,8 @@ export function crashAgents(surroundings: Surroundings): Record<AgentName | "chi
     stepper: { description: "has effects outside the store", concurrency: 4, run },
     sleeper: { description: "takes its time", run },
     parent: { description: "has children", subagents: ["child"], run },
+    parker: { description: "asks its caller", run },
+    broker: { description: "has children that ask its caller", subagents: ["child"], run },
     child: { description: "works for a parent", concurrency: 6, run },
   };
 }
@@ -52,6 +65,19 @@ class Doing {
         const question = questionOf(name, at);
         const answer = await this.#worker.askOwner({ question, ...(act.named && { name: `ask-${at}` }) });
         return [`?${at}=${answer}`];
+      }
+      case "park": {
+        const { named, until, onExpiry } = act;
+        const asked = groupOf(name, at, act).map((question) =>
+          this.#worker.ask({
+            question,
+            groupId: at,
+            ...(named && { name: `ask-${question}` }),
+            ...(until !== undefined && { expiresAt: new Date(until) }),
+            ...(onExpiry && { onExpiry }),
+          }),
+        );
+        return (await Promise.all(asked)).map(saidOf);
       }
       case "step":
         return [`#${at}=${await this.#step(at)}`];

@@ -17,6 +17,7 @@ import { Ledger } from "./ledger.ts";
 import { ledgerOf, openCrashHerd, storeOf } from "./open.ts";
 import { Random } from "./random.ts";
 import { Rows } from "./rows.ts";
+import { ORDERS, Shop } from "./shop.ts";
 
 /** How long an open delivery may take to reach a receiver, and everything to end. */
 const DELIVERY_MS = 15_000;
@@ -51,6 +52,7 @@ class Audit {
   readonly #random: Random;
   readonly #drain: boolean;
   #client!: Client;
+  #shop!: Shop;
 
   constructor(directory: string, session: number, seed: number, drain: boolean) {
     this.#directory = directory;
@@ -66,6 +68,7 @@ class Audit {
     if (found.length > 0) return this.#report(found, rows);
 
     this.#client = new Client(await openCrashHerd(this.#directory, this.#ledger, this.#random), this.#ledger);
+    this.#shop = new Shop(this.#client.herd, this.#ledger);
     const owners = OWNERS.filter(() => this.#drain || this.#random.chance(0.5));
     for (const owner of owners) this.#client.receive(owner, obliging(this.#client), { questions: true, results: true });
     await this.#deliver(owners, rows);
@@ -123,6 +126,21 @@ class Audit {
       await this.#client.reply(owner, { askId }, { message: this.#client.newMessage() });
       if (accepted?.id !== undefined) await this.#client.reply(owner, { askId }, accepted);
     }
+    await this.#sampleVisits();
+  }
+
+  /** Visits made again, and made under another id: what one did, none does a second time. */
+  async #sampleVisits(): Promise<void> {
+    const made = [...this.#ledger.history.visits.visits.values()].filter(({ told }) => told !== undefined);
+    for (const { told: _told, received: _received, receivedIn: _in, unheard: _unheard, ...visit } of this.#some(
+      made,
+      20,
+    )) {
+      await this.#shop.visit({ ...visit, waits: false });
+      const { id: _id, start: _start, ...again } = visit;
+      if (visit.start === undefined)
+        await this.#shop.visit({ ...again, id: this.#shop.newName("rival"), waits: false });
+    }
   }
 
   #some<Item>(items: readonly Item[], count: number): Item[] {
@@ -156,6 +174,11 @@ class Audit {
         await this.#client.reply(owner, { askId: question.askId }, { message: this.#client.newMessage() });
       }
     }
+    for (const order of ORDERS) {
+      const entries = await this.#shop.parked(order);
+      left += entries.length + (await this.#shop.workers(order));
+      for (const entry of entries) await this.#shop.resolve(order, entry);
+    }
     return left === 0;
   }
 
@@ -172,11 +195,12 @@ class Audit {
   #report(violations: string[], rows: Rows): Report {
     const { requests, outcomes, deliveries } = rows;
     const { acknowledged, replied, steps } = this.#ledger.history.counts;
+    const visits = [...this.#ledger.history.visits.visits.values()].filter(({ told, received }) => told || received);
     return {
       violations,
       summary:
         `${requests.size} assignments, ${outcomes.size} ended, ${deliveries.size} deliveries open, ` +
-        `${replied} replies, ${acknowledged} acknowledged, ${steps} steps`,
+        `${replied} replies, ${visits.length} visits, ${acknowledged} acknowledged, ${steps} steps`,
     };
   }
 }

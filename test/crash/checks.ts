@@ -1,11 +1,13 @@
 import { keys } from "../../runtime/store/keys.ts";
+import { openAsks } from "../../machines/projection.ts";
 import { ownerKeyOf } from "../../runtime/owners.ts";
 import type { OutcomeRecord } from "../../runtime/kernel/records.ts";
 import type { AssignEntry, StepEntry } from "../../runtime/functions/journal.ts";
 import { digest } from "./facts.ts";
 import type { History } from "./history.ts";
+import { ParkedCheck } from "./parked-checks.ts";
 import type { Accepted, Rows, StoredWorker } from "./rows.ts";
-import { expectedText, placed, policyFor, throws } from "./work.ts";
+import { expectedText, placed, policyFor, saidOf, throws } from "./work.ts";
 
 /**
  * What a ledger says against the rows of a store that nobody has open.
@@ -21,12 +23,16 @@ export function checkRows(history: History, rows: Rows, { ended = false } = {}):
   check.deliveries();
   check.waysOn();
   check.labels();
+  check.parked.visits();
+  check.parked.chains();
+  check.parked.lists();
   if (ended) check.nothingLeft();
   return [...history.violations, ...check.violations];
 }
 
 class Check {
   readonly violations: string[] = [];
+  readonly parked: ParkedCheck;
   readonly #history: History;
   readonly #rows: Rows;
   readonly #byName = new Map<string, Accepted>();
@@ -34,6 +40,7 @@ class Check {
   constructor(history: History, rows: Rows) {
     this.#history = history;
     this.#rows = rows;
+    this.parked = new ParkedCheck(history, rows, (message) => this.#violate(message));
     for (const request of rows.requests.values()) {
       const twin = this.#byName.get(request.work.name);
       if (twin) this.#violate(`${request.work.name} was assigned twice: ${twin.requestId} and ${request.requestId}`);
@@ -64,7 +71,8 @@ class Check {
       if (this.#rows.sessions.get(requestId) !== sessionId) {
         this.#violate(`assignment ${work.name} (${requestId}) does not belong to its session ${sessionId}`);
       }
-      if (parentRunId === undefined && !this.#history.works.has(work.name)) {
+      const { works, visits } = this.#history;
+      if (parentRunId === undefined && !works.has(work.name) && !visits.started.has(work.name)) {
         this.#violate(`nobody assigned ${work.name} (${requestId})`);
       }
     }
@@ -81,10 +89,12 @@ class Check {
         this.#violate(`the reply ${accepted.message} to ${askId} was accepted, the store has ${answer.message}`);
       }
     }
-    for (const { askId, requestId, question, answer } of this.#rows.asks.values()) {
+    for (const ask of this.#rows.asks.values()) {
+      const { askId, requestId, question, answer } = ask;
       const request = this.#rows.requests.get(requestId);
       if (answer === undefined || request === undefined) continue;
-      if (request.parentRunId === undefined) {
+      if (ask.parked) this.parked.answer(ask);
+      else if (request.parentRunId === undefined) {
         const attempt = this.#history.attempts.get(String(answer.message));
         if (attempt === undefined || (attempt.askId ?? askId) !== askId) {
           this.#violate(`the answer ${answer.message} to ${askId} is none that anybody gave`);
@@ -134,7 +144,8 @@ class Check {
   }
 
   /** An assignment that ended did so once, as its readers saw it, and as its answers imply. */
-  outcome({ requestId, work, parentRunId, deadlineMs }: Accepted): void {
+  outcome(request: Accepted): void {
+    const { requestId, work, parentRunId, deadlineMs } = request;
     const stored = this.#rows.outcomes.get(requestId);
     const seen = this.#history.endings.get(requestId);
     const what = `the result of ${work.name} (${requestId})`;
@@ -159,6 +170,7 @@ class Check {
       worker_error: throws(work) && outcome.error.message === `${work.name} throws`,
       deadline_exceeded: deadlineMs !== undefined,
       closed: this.#history.works.get(work.name)?.closing === true,
+      ...this.parked.permitted(request),
       parent_closed: parent !== undefined && this.#rows.outcomes.get(parent.requestId)?.outcome.status !== "completed",
     };
     if (permitted[code] !== true) this.#violate(`${what} has no reason: ${show(stored)}`);
@@ -167,7 +179,7 @@ class Check {
   #expected(requestId: string, work: Accepted["work"]): string {
     const asks = this.#rows.asksOf(requestId);
     return expectedText(work, {
-      answer: (question) => asks.get(question)?.answer?.message?.toString() ?? "an answer that is missing",
+      answer: (question) => saidOf(asks.get(question)?.answer?.message ?? "an answer that is missing"),
       step: (at) => this.#step(requestId, at) ?? "a step that is missing",
       child: (_, name) => this.#childEnding(requestId, name),
     });
@@ -192,8 +204,11 @@ class Check {
 
   /** A delivery goes only when its owner got it, and what stands points at something that is open. */
   deliveries(): void {
-    for (const { requestId, deliveryId } of this.#rows.outcomes.values()) {
+    for (const stored of this.#rows.outcomes.values()) {
+      const { requestId, deliveryId } = stored;
       const request = this.#rows.requests.get(requestId);
+      const isVisited = request !== undefined && this.#history.visits.started.has(request.work.name);
+      if (isVisited && this.parked.received(request, stored)) continue;
       if (deliveryId === undefined || request === undefined || this.#rows.deliveries.has(deliveryId)) continue;
       if (request.parentRunId !== undefined) continue; // its parent's journal shows it
       if (this.#history.endings.has(requestId) || this.#history.maybeTaken.has(requestId)) continue;
@@ -201,9 +216,9 @@ class Check {
         `the result of ${request.work.name} (${requestId}) is lost: nobody got it and its delivery is gone`,
       );
     }
-    for (const { askId, deliveryId, answer, abandoned, requestId } of this.#rows.asks.values()) {
+    for (const { askId, deliveryId, answer, abandoned, requestId, parked } of this.#rows.asks.values()) {
       if (answer || abandoned || this.#rows.deliveries.has(deliveryId)) continue;
-      const toOwner = this.#rows.requests.get(requestId)?.parentRunId === undefined;
+      const toOwner = parked !== undefined || this.#rows.requests.get(requestId)?.parentRunId === undefined;
       if (toOwner && this.#history.asks.get(askId)?.handed !== true) {
         this.#violate(`the question ${askId} is lost: no receiver got it and its delivery is gone`);
       }
@@ -227,8 +242,8 @@ class Check {
     for (const { requestId, runId, work } of this.#rows.requests.values()) {
       if (this.#rows.outcomes.has(requestId)) continue;
       const worker = this.#rows.workers.get(runId);
-      const ask = worker?.context.ask ? this.#rows.asks.get(worker.context.ask.askId) : undefined;
-      const waits = worker?.state === "blocked.onOwner" && ask !== undefined && !ask.answer && !ask.abandoned;
+      const asks = openAsks(worker?.context.ask ?? null).flatMap((askId) => this.#rows.asks.get(askId) ?? []);
+      const waits = worker?.state === "blocked.onOwner" && asks.some((ask) => !ask.answer && !ask.abandoned);
       const onChildren = worker?.state === "blocked.onChildren" && parents.has(runId);
       if (worker && (ordered.has(runId) || waits || onChildren)) continue;
       this.#violate(`worker ${work.name} (${requestId}) has no way on: ${worker?.state ?? "it has no row"}`);
@@ -275,7 +290,10 @@ class Check {
       deliveries: [...this.#rows.deliveries.keys()],
       orders: this.#rows.orders.map(({ runId }) => runId),
       labels: [...this.#rows.labels.keys()],
-      deadlines: [...this.#rows.deadlines, ...this.#rows.due],
+      deadlines: [...this.#rows.deadlines, ...this.#rows.due, ...this.#rows.expiries],
+      lists: [...this.#rows.parked.keys()],
+      counts: [...this.#rows.counted],
+      trees: [...this.#rows.visited],
       questions: [...this.#rows.asks.values()].flatMap((ask) => (ask.answer || ask.abandoned ? [] : [ask.askId])),
     };
     for (const [kind, ids] of Object.entries(left)) {

@@ -14,6 +14,8 @@ import { Ledger, readHistory } from "./ledger.ts";
 import { ledgerOf, openCrashHerd, storeOf } from "./open.ts";
 import { Random } from "./random.ts";
 import { Rows } from "./rows.ts";
+import { Shop } from "./shop.ts";
+import type { Visited } from "./visit-history.ts";
 
 const OWNER = "owner-0";
 
@@ -48,6 +50,8 @@ describe("the auditor", () => {
   }
   const known = (): History => readHistory(ledgerOf(directory));
   const requestOf = (name: string) => known().works.get(name)?.requestId ?? "";
+  const visitOf = (part: "start" | "resume") =>
+    [...known().visits.visits.values()].find((visit) => visit[part]) as Visited;
   const without = (prefix: string) => stored.filter(([key]) => !key.startsWith(prefix));
 
   test("finds nothing in a store that kept everything", () => {
@@ -104,6 +108,53 @@ describe("the auditor", () => {
     expect(again).toMatch(/^step 0 of stepped ran again in process 2 after it was journalled as 1\.1$/m);
   });
 
+  test("misses what an accepted visit did, and notices a second answer", () => {
+    const { id, resume = [] } = visitOf("resume");
+    const { id: ask = "", payload = "" } = resume[0] ?? {};
+    const changed = stored.map(([key, text]): Row => [key, key === `k!${ask}` ? text.replace(payload, "other") : text]);
+    const lost = found([], changed);
+    expect(lost).toContain(`visit ${id} answered ${ask} with ${payload}, the store has other`);
+    expect(lost).toContain(`the answer other to ${ask} is none that any visit gave`);
+    const rival = { ...visitOf("resume"), id: "rival", resume: [{ id: ask, payload: "no" }] };
+    const told = { action: "resumed", cancelled: [], requestId: "R" };
+    const twice = found([
+      { fact: "visiting", c: 1, visit: rival },
+      { fact: "visited", c: 1, told },
+    ]);
+    expect(twice).toContain(`two answers to ${ask} were accepted: of visit ${id}, then of rival`);
+  });
+
+  test("misses an outcome that nobody took, and notices one that two took", () => {
+    const requestId = visitOf("start").told?.requestId ?? "";
+    const taking = (id: string): Fact[] => [
+      { fact: "visiting", c: 1, visit: { id, order: "0", take: requestId, receives: true, waits: true } },
+      { fact: "visited", c: 1, told: { action: "taken", cancelled: [], ended: { status: "completed", text: "x" } } },
+    ];
+    const gone = without("d!");
+    expect(found([], gone)).toContain(`the result of parked (${requestId}) is lost`);
+    expect(found(taking("one"), gone)).not.toContain(`the result of parked (${requestId}) is lost`);
+    expect(found([...taking("one"), ...taking("two")], gone)).toContain("was given to visits one, two");
+  });
+
+  test("notices an ask that is open and in no list, does not count, or never expires", () => {
+    expect(found([], without("p!"))).toMatch(/^the ask \S+ is open and in no list$/m);
+    expect(found([], without("c!"))).toMatch(/^the ask \S+ is open and does not count$/m);
+    expect(found([], without("t!"))).toMatch(/^the ask \S+ would never expire$/m);
+    expect(found([], without("k!"))).toMatch(/^a deadline stands for the ask \S+, which is not open$/m);
+  });
+
+  test("notices a chain of which a part is left", () => {
+    const requestId = known().visits.visits.get("unanswered")?.told?.requestId ?? "";
+    const above = JSON.parse(stored.find(([key]) => key === `q!${requestId}`)?.[1] ?? "{}");
+    const task = JSON.stringify({ name: "below", acts: [] });
+    const below = { ...above, requestId: "B", runId: "below", parentRunId: above.runId, task };
+    const error = { code: "cancelled", message: "A question was cancelled." };
+    const ended = { requestId: "B", outcome: { status: "closed", error }, endedAt: 1 };
+    const half = found([], [...stored, ["q!B", JSON.stringify(below)], ["u!B", JSON.stringify(ended)]]);
+    expect(half).toContain("below was cancelled, and unanswered above it goes on");
+    expect(half).toMatch(/^the result of below \(B\) has no reason: .*cancelled/m);
+  });
+
   test("notices a worker that nothing moves on", () => {
     expect(found([], without("a!"))).toContain(`worker open (${requestOf("open")}) has no way on: it has no row`);
   });
@@ -135,7 +186,10 @@ describe("the auditor", () => {
   }
 });
 
-/** A store with an answered question, a journalled step, two results that nobody has got, and an open question. */
+/**
+ * A store with an answered question, a journalled step, results that nobody has got, and open questions: of owners, and
+ * parked on a subject.
+ */
 async function leaveWork(directory: string): Promise<void> {
   const ledger = new Ledger(ledgerOf(directory), 1, "test");
   const client = new Client(await openCrashHerd(directory, ledger, new Random(1)), ledger);
@@ -154,6 +208,15 @@ async function leaveWork(directory: string): Promise<void> {
   }
   await client.assign(OWNER, { agent: "stepper", work: { name: "stepped", acts: [{ act: "step" }] } });
   await bothEnded;
+  const shop = new Shop(client.herd, ledger);
+  const park = { act: "park" as const, asks: 1, named: false };
+  for (const name of ["parked", "unanswered"]) {
+    const start = { name, agent: "parker", task: JSON.stringify({ name, acts: [park] }) };
+    await shop.visit({ id: name, order: "0", start, receives: true, waits: true });
+    if (name === "unanswered") continue;
+    const resume = (await shop.parked("0")).map(({ id }) => ({ id, payload: "yes" }));
+    await shop.visit({ id: "resume", order: "0", resume, receives: false, waits: true });
+  }
   await client.herd.close();
   ledger.write({ fact: "session.closed" });
   ledger.close();

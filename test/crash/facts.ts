@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { OrderKey } from "./shop.ts";
 
 /** Who got a result or a question: a receiver's handler, or somebody who reads or follows a handle. */
 export type Via = "receiver" | "handle";
@@ -45,7 +46,33 @@ export type Fact =
   | { fact: "effect"; name: string; at: string; value: string }
   /** A step returned to its function, so it is journalled. */
   | { fact: "journalled"; name: string; at: string; value: string }
+  | { fact: "visiting"; c: number; visit: Visit }
+  | { fact: "visited"; c: number; told: Told }
+  /** The run that it waited for, or whose outcome it took, failed: nobody else is told. */
+  | { fact: "visit.failed"; c: number; text: string }
+  | { fact: "visit.refused"; c: number; reason: string }
   | { fact: "violation"; message: string };
+
+/** A visit of a subject, as it was asked for. */
+export interface Visit {
+  id: string;
+  order: OrderKey;
+  cancel?: string[];
+  resume?: { id: string; payload: string }[];
+  take?: string;
+  /** The run that it starts, by the name of its work. */
+  start?: { name: string; agent: string; task: string };
+  receives: boolean;
+  waits: boolean;
+}
+
+/** What a visit did, and what it came to if that was an end. */
+export interface Told {
+  action: string;
+  cancelled: string[];
+  requestId?: string;
+  ended?: { status: "completed" | "failed"; text: string };
+}
 
 /** How an assignment ended, as a reader saw it. */
 export interface Ending {

@@ -1,4 +1,5 @@
 import type { Ending, Fact, Line } from "./facts.ts";
+import { VisitHistory } from "./visit-history.ts";
 import type { Order, Work } from "./work.ts";
 
 /** An assignment as the processes that wrote the ledger know it. */
@@ -49,6 +50,7 @@ export type Attempt = Extract<Fact, { fact: "replying" }> & { session: number };
 export class History {
   readonly violations: string[] = [];
   readonly works = new Map<string, Assigned>();
+  readonly visits = new VisitHistory(this.violations);
   readonly byRequest = new Map<string, Assigned>();
   readonly asks = new Map<string, Asked>();
   /** Replies by their text, which is never used twice but under the same id. */
@@ -146,6 +148,12 @@ export class History {
       case "journalled":
         this.#journalled(line);
         break;
+      case "visiting":
+      case "visited":
+      case "visit.failed":
+      case "visit.refused":
+        this.visits.add(line);
+        break;
       case "violation":
         this.violations.push(line.message);
         break;
@@ -176,6 +184,7 @@ export class History {
     for (const requestId of this.#reading.values()) {
       if (!this.#attached.has(this.byRequest.get(requestId)?.owner ?? "")) this.maybeTaken.add(requestId);
     }
+    this.visits.endSession();
     this.#attached.clear();
     this.#resolved = [];
     this.#certainUpTo = 0;

@@ -15,6 +15,8 @@ import type { Assigned } from "./history.ts";
 import { Ledger } from "./ledger.ts";
 import { ledgerOf, openCrashHerd } from "./open.ts";
 import { Random } from "./random.ts";
+import { Shop } from "./shop.ts";
+import { driveShops } from "./shop-load.ts";
 import { AGENT_NAMES, makeWork, type Order } from "./work.ts";
 
 /** Assignments of one owner that are open at once. */
@@ -32,6 +34,7 @@ const client = new Client(await openCrashHerd(directory, ledger, random, { tight
 writeSync(1, "ready\n");
 const { history } = ledger;
 for (const [index, owner] of OWNERS.entries()) void drive(owner, index);
+driveShops(new Shop(client.herd, ledger), ledger, random);
 
 /** How an owner hears of its work in this process. */
 type Hearing = "receiver" | "questions" | "results" | "handles" | "nobody";

@@ -47,6 +47,11 @@ export class Rows {
   /** Requests with a clock, and requests with a time at which it strikes. */
   readonly deadlines = new Set<string>();
   readonly due = new Set<string>();
+  /** Asks with a time at which they expire, and what counts under the cap of programs. */
+  readonly expiries = new Set<string>();
+  readonly counted = new Set<string>();
+  /** Trees of runs that visits started. */
+  readonly visited = new Set<string>();
   /** The questions that an owner's list shows, by assignment. */
   readonly parked = new Map<string, string[]>();
 
@@ -68,9 +73,13 @@ export class Rows {
       else if (kind === "i") this.callerIds.set(key, record as CallerIdRecord);
       else if (kind === "e") this.deadlines.add(first);
       else if (kind === "t" && second === "deadline") this.due.add(third);
+      else if (kind === "t" && second === "expiry") this.expiries.add(third);
+      else if (kind === "c") this.counted.add(second);
+      else if (kind === "r") this.visited.add(second);
       else if (kind === "a" && second !== "") this.#worker(first, second, record as ActorRow);
       else if (kind === "p") this.parked.set(second, (record as ParkedRecord).askIds);
-      else if (kind !== "a" && kind !== "t") throw new Error(`nobody told the auditor of rows like ${key}`);
+      else if (kind !== "a" && kind !== "t" && kind !== "b")
+        throw new Error(`nobody told the auditor of rows like ${key}`);
     }
   }
 
@@ -92,6 +101,12 @@ export class Rows {
   requestOfRun(runId: string): Accepted | undefined {
     this.#byRun ??= new Map([...this.requests.values()].map((request) => [request.runId, request]));
     return this.#byRun.get(runId);
+  }
+
+  /** The outermost of the runs that wait for a request's run. */
+  topOf(request: Accepted): Accepted {
+    const parent = request.parentRunId === undefined ? undefined : this.requestOfRun(request.parentRunId);
+    return parent === undefined ? request : this.topOf(parent);
   }
 
   #byRun: Map<string, Accepted> | undefined;

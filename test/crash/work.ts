@@ -13,6 +13,8 @@ export type Act =
   | { act: "step" }
   /** A child, whose questions are answered by a policy or asked upwards, and whose result is read or not. */
   | { act: "child"; work: Work; escalate: boolean; named: boolean; read: boolean }
+  /** Asks of one group at once, of whoever is the outermost run's caller. */
+  | { act: "park"; asks: number; named: boolean; until?: number; onExpiry?: "kill" | "resume" }
   | { act: "pause"; ms: number }
   | { act: "fill"; bytes: number }
   | { act: "throw" }
@@ -29,9 +31,18 @@ export interface Order {
 }
 
 export const AGENT_NAMES = ["plain", "asker", "stepper", "sleeper", "parent"] as const;
-export type AgentName = (typeof AGENT_NAMES)[number];
+/** What visits start. */
+export const VISITED_NAMES = ["parker", "broker"] as const;
+export type AgentName = (typeof AGENT_NAMES)[number] | (typeof VISITED_NAMES)[number];
 
 export const questionOf = (name: string, at: string): string => `${name}?${at}`;
+
+/** The questions of one group. */
+export const groupOf = (name: string, at: string, { asks }: { asks: number }): string[] =>
+  Array.from({ length: asks }, (_, index) => questionOf(name, `${at}.${index}`));
+
+/** An answer, as it stands in a result. */
+export const saidOf = (answer: unknown): string => (typeof answer === "string" ? answer : JSON.stringify(answer));
 
 /** What parents answer to questions that they do not ask upwards. */
 export const policyFor = (question: string): string => `policy(${question})`;
@@ -71,6 +82,7 @@ export function expectedText(
   const parts: string[] = [];
   for (const [at, act] of placed(work.acts)) {
     if (act.act === "ask") parts.push(`?${at}=${told.answer(questionOf(work.name, at))}`);
+    else if (act.act === "park") parts.push(...groupOf(work.name, at, act).map(told.answer));
     else if (act.act === "step") parts.push(`#${at}=${told.step(at)}`);
     else if (act.act === "child" && act.read) parts.push(partOf(act.work.name, told.child(at, act.work.name)));
     else if (act.act === "fill") parts.push(filling(act.bytes));
@@ -94,6 +106,10 @@ export function makeWork(random: Random, agent: AgentName, name: string): Work {
       };
     case "parent":
       return { name, acts: parentActs(random, name) };
+    case "parker":
+      return { name, acts: parkerActs(random) };
+    case "broker":
+      return { name, acts: brokerActs(random, name) };
   }
 }
 
@@ -118,6 +134,34 @@ function stepperActs(random: Random): Act[] {
   }
   if (random.chance(0.1)) acts.push({ act: "throw" });
   return acts;
+}
+
+function park(random: Random): Act {
+  const until = random.chance(0.2) ? { until: Date.now() + random.between(0, 300) } : {};
+  const onExpiry = random.pick([undefined, "kill", "resume"] as const);
+  const asks = random.chance(0.3) ? random.between(2, 3) : 1;
+  return { act: "park", asks, named: random.chance(0.5), ...until, ...(onExpiry && { onExpiry }) };
+}
+
+function parkerActs(random: Random): Act[] {
+  const acts: Act[] = [];
+  for (let left = random.between(0, 3); left > 0; left--) {
+    if (random.chance(0.3)) acts.push({ act: "step" });
+    acts.push(park(random));
+  }
+  if (random.chance(0.3)) acts.push({ act: "step" });
+  if (random.chance(0.1)) acts.push({ act: "throw" });
+  return acts;
+}
+
+/** Children that ask the caller of their parent, one after the other or at once, and the parent itself before and after. */
+function brokerActs(random: Random, name: string): Act[] {
+  const children = Array.from({ length: random.between(1, 2) }, (_, index): Act => {
+    const work = { name: `${name}.${index}`, acts: parkerActs(random) };
+    return { act: "child", work, escalate: false, named: random.chance(0.5), read: true };
+  });
+  const acts: Act[] = random.chance(0.5) ? [{ act: "all", acts: children }] : children;
+  return [...(random.chance(0.3) ? [park(random)] : []), ...acts, ...(random.chance(0.3) ? [park(random)] : [])];
 }
 
 function parentActs(random: Random, name: string): Act[] {
