@@ -1,94 +1,99 @@
-import { describe, expect, test } from "vitest";
-import { asking, gate, open, parked, ruleOf, subject, visit } from "../../test/support/visits.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { modes } from "../../test/support/modes.ts";
+import { asking, gate, open, parked, ruleOf, subject, visit, playIn } from "../../test/support/visits.ts";
 
-describe("cancelling", () => {
-  test("an ask takes its run, everything above it and below it, and leaves nothing on the subject", async () => {
-    const t = await open();
-    const { asks } = await visit(t, { start: { agent: "parent", task: "A" } });
-    const [id = ""] = asks?.map((entry) => entry.id) ?? [];
-    expect(await visit(t, { cancel: [id] })).toEqual({ action: "none", kind: "none", cancelled: [id] });
-    await t.idle();
-    expect(await parked(t)).toEqual([]);
-    expect(await t.herd.owners()).toEqual([]);
-    await t.crash();
-    expect(await parked(t)).toEqual([]);
-  });
+describe.each(modes)("$name", ({ options: mode }) => {
+  beforeAll(() => playIn(mode));
 
-  test("a chain, or letting it expire, leaves no row of its tree", async () => {
-    const t = await open();
-    const { asks } = await visit(t, { start: { agent: "parent", task: "A" } });
-    await visit(t, { start: { agent: "parent", task: "B" } });
-    await visit(t, { cancel: [asks?.[0]?.id ?? ""] });
-    await t.clock.advance("31d");
-    await t.idle();
-    expect(await parked(t)).toMatchObject([{ label: "parent", status: "failed" }]);
-    expect(await t.store.range({ gte: "r!", lt: "r~" })).toEqual([]);
-    expect(await t.store.range({ gte: "a!", lt: "a~" })).toEqual([]);
-  });
+  describe("cancelling", () => {
+    test("an ask takes its run, everything above it and below it, and leaves nothing on the subject", async () => {
+      const t = await open();
+      const { asks } = await visit(t, { start: { agent: "parent", task: "A" } });
+      const [id = ""] = asks?.map((entry) => entry.id) ?? [];
+      expect(await visit(t, { cancel: [id] })).toEqual({ action: "none", kind: "none", cancelled: [id] });
+      await t.idle();
+      expect(await parked(t)).toEqual([]);
+      expect(await t.herd.owners()).toEqual([]);
+      await t.crash();
+      expect(await parked(t)).toEqual([]);
+    });
 
-  test("tells a receiver one failure, that of the outermost run", async () => {
-    const t = await open();
-    const told: unknown[] = [];
-    t.herd.receive({ scope: "shop" }, { onResult: (result) => told.push([result.label, result.error?.code]) });
-    const { asks } = await visit(t, { start: { agent: "parent", task: "A" } });
-    await visit(t, { cancel: [asks?.[0]?.id ?? ""] });
-    await t.idle();
-    expect(told).toEqual([["parent", "cancelled"]]);
-    expect(await parked(t)).toEqual([]);
-  });
+    test("a chain, or letting it expire, leaves no row of its tree", async () => {
+      const t = await open();
+      const { asks } = await visit(t, { start: { agent: "parent", task: "A" } });
+      await visit(t, { start: { agent: "parent", task: "B" } });
+      await visit(t, { cancel: [asks?.[0]?.id ?? ""] });
+      await t.clock.advance("31d");
+      await t.idle();
+      expect(await parked(t)).toMatchObject([{ label: "parent", status: "failed" }]);
+      expect(await t.store.range({ gte: "r!", lt: "r~" })).toEqual([]);
+      expect(await t.store.range({ gte: "a!", lt: "a~" })).toEqual([]);
+    });
 
-  test("tells a visit that waits for the run", async () => {
-    const t = await open();
-    const [a = "", b = ""] = await asking(t, [
-      { question: "a?", groupId: "g" },
-      { question: "b?", groupId: "g" },
-    ]);
-    await visit(t, { resume: [{ id: a, payload: "A" }] });
-    const waiting = ruleOf(visit(t, { resume: [{ id: b, payload: "B" }] }));
-    expect(await waiting).toMatchObject({ done: { kind: "result" } });
-    const visiting = ruleOf(visit(t, { start: { agent: "waits", task: "A" } }));
-    await gate.begun.promise;
-    const { workers } = await t.herd.owner(subject).list();
-    expect(workers).toMatchObject([{ label: "waits", state: "working" }]);
-    await t.herd.owner(subject).close({ label: "waits" });
-    expect(await visiting).toBe("run_failed");
-  });
+    test("tells a receiver one failure, that of the outermost run", async () => {
+      const t = await open();
+      const told: unknown[] = [];
+      t.herd.receive({ scope: "shop" }, { onResult: (result) => told.push([result.label, result.error?.code]) });
+      const { asks } = await visit(t, { start: { agent: "parent", task: "A" } });
+      await visit(t, { cancel: [asks?.[0]?.id ?? ""] });
+      await t.idle();
+      expect(told).toEqual([["parent", "cancelled"]]);
+      expect(await parked(t)).toEqual([]);
+    });
 
-  test("an outcome drops it silently", async () => {
-    const t = await open();
-    const done = await visit(t, { start: { agent: "asks", input: [] }, receivesOutcome: false });
-    expect(await visit(t, { cancel: [done.requestId ?? ""] })).toMatchObject({ cancelled: [done.requestId] });
-    expect(await parked(t)).toEqual([]);
-  });
+    test("tells a visit that waits for the run", async () => {
+      const t = await open();
+      const [a = "", b = ""] = await asking(t, [
+        { question: "a?", groupId: "g" },
+        { question: "b?", groupId: "g" },
+      ]);
+      await visit(t, { resume: [{ id: a, payload: "A" }] });
+      const waiting = ruleOf(visit(t, { resume: [{ id: b, payload: "B" }] }));
+      expect(await waiting).toMatchObject({ done: { kind: "result" } });
+      const visiting = ruleOf(visit(t, { start: { agent: "waits", task: "A" } }));
+      await gate.begun.promise;
+      const { workers } = await t.herd.owner(subject).list();
+      expect(workers).toMatchObject([{ label: "waits", state: "working" }]);
+      await t.herd.owner(subject).close({ label: "waits" });
+      expect(await visiting).toBe("run_failed");
+    });
 
-  test("one ask of a group cancels its siblings along, and an entry of a run that is cancelled is not resumed", async () => {
-    const t = await open();
-    const [a = "", b = ""] = await asking(t, [
-      { question: "a?", groupId: "g" },
-      { question: "b?", groupId: "g" },
-    ]);
-    expect(await ruleOf(visit(t, { cancel: [a], resume: [{ id: b, payload: "B" }] }))).toBe("cancel_resume_overlap");
-    await visit(t, { cancel: [a, b] });
-    await t.idle();
-    expect(await parked(t)).toEqual([]);
-  });
+    test("an outcome drops it silently", async () => {
+      const t = await open();
+      const done = await visit(t, { start: { agent: "asks", input: [] }, receivesOutcome: false });
+      expect(await visit(t, { cancel: [done.requestId ?? ""] })).toMatchObject({ cancelled: [done.requestId] });
+      expect(await parked(t)).toEqual([]);
+    });
 
-  test("an entry that is running tears its run down with one failure, and nothing of it goes on", async () => {
-    const t = await open();
-    const told: unknown[] = [];
-    t.herd.receive({ scope: "shop" }, { onResult: (result) => told.push([result.label, result.error?.code]) });
-    const started = await visit(t, { start: { agent: "resumes-then-waits", task: "A" } });
-    const id = started.asks?.[0]?.id ?? "";
-    await visit(t, { resume: [{ id, payload: "go" }], waits: false });
-    await gate.begun.promise;
-    expect(await parked(t)).toMatchObject([{ id, status: "running" }]);
-    await visit(t, { cancel: [id] });
-    gate.held.resolve();
-    await t.idle();
-    expect(told).toEqual([["resumes-then-waits", "cancelled"]]);
-    expect(await parked(t)).toEqual([]);
-    await t.crash();
-    await t.idle();
-    expect(await parked(t)).toEqual([]);
+    test("one ask of a group cancels its siblings along, and an entry of a run that is cancelled is not resumed", async () => {
+      const t = await open();
+      const [a = "", b = ""] = await asking(t, [
+        { question: "a?", groupId: "g" },
+        { question: "b?", groupId: "g" },
+      ]);
+      expect(await ruleOf(visit(t, { cancel: [a], resume: [{ id: b, payload: "B" }] }))).toBe("cancel_resume_overlap");
+      await visit(t, { cancel: [a, b] });
+      await t.idle();
+      expect(await parked(t)).toEqual([]);
+    });
+
+    test("an entry that is running tears its run down with one failure, and nothing of it goes on", async () => {
+      const t = await open();
+      const told: unknown[] = [];
+      t.herd.receive({ scope: "shop" }, { onResult: (result) => told.push([result.label, result.error?.code]) });
+      const started = await visit(t, { start: { agent: "resumes-then-waits", task: "A" } });
+      const id = started.asks?.[0]?.id ?? "";
+      await visit(t, { resume: [{ id, payload: "go" }], waits: false });
+      await gate.begun.promise;
+      expect(await parked(t)).toMatchObject([{ id, status: "running" }]);
+      await visit(t, { cancel: [id] });
+      gate.held.resolve();
+      await t.idle();
+      expect(told).toEqual([["resumes-then-waits", "cancelled"]]);
+      expect(await parked(t)).toEqual([]);
+      await t.crash();
+      await t.idle();
+      expect(await parked(t)).toEqual([]);
+    });
   });
 });

@@ -47,8 +47,16 @@ const agents = {
   },
 } satisfies Record<string, AgentDefinition>;
 
+let playing: object = {};
+
+/** With which options every herd is opened from here on. @returns how to end that. */
+export function playIn(options: object): () => void {
+  playing = options;
+  return () => (playing = {});
+}
+
 export async function open(options: object = {}): Promise<TestHerd> {
-  const t = await createTestHerd({ agents, now: NOW, ...options });
+  const t = await createTestHerd({ agents, now: NOW, ...playing, ...options });
   onTestFinished(() => t.close());
   return t;
 }

@@ -52,10 +52,18 @@ const agents = {
   },
 } satisfies Record<string, AgentDefinition>;
 
+let playing: object = {};
+
+/** With which options every herd is opened from here on. @returns how to end that. */
+export function playIn(options: object): () => void {
+  playing = options;
+  return () => (playing = {});
+}
+
 export async function open(options: object = {}): Promise<TestHerd> {
   gate.held = Promise.withResolvers();
   gate.begun = Promise.withResolvers();
-  const t = await createTestHerd({ agents, now: NOW, ...options });
+  const t = await createTestHerd({ agents, now: NOW, ...playing, ...options });
   onTestFinished(() => t.close());
   return t;
 }

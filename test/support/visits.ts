@@ -98,10 +98,18 @@ const agents = {
   },
 } satisfies Record<string, AgentDefinition>;
 
+let playing: object = {};
+
+/** With which options every herd is opened from here on. @returns how to end that. */
+export function playIn(options: object): () => void {
+  playing = options;
+  return () => (playing = {});
+}
+
 export async function open(options: object = {}): Promise<TestHerd> {
   gate.held = Promise.withResolvers();
   gate.begun = Promise.withResolvers();
-  const t = await createTestHerd({ agents, now: "2026-03-01T09:00:00.000Z", ...options });
+  const t = await createTestHerd({ agents, now: "2026-03-01T09:00:00.000Z", ...playing, ...options });
   onTestFinished(() => t.close());
   return t;
 }
