@@ -93,9 +93,8 @@ export class ParkedCheck {
   }
 
   /**
-   * Whether somebody got, or may have got, the outcome of a run that a visit started: one that takes it, or those
-   * that waited for it at once.
-   * @returns whether its delivery may be gone.
+   * Whoever was told the outcome of a run that a visit started: one that took it, or those that waited for it at once.
+   * @returns whether its delivery may be gone, because somebody got it, or may have.
    */
   received({ requestId, work }: Accepted, { outcome }: OutcomeRecord): boolean {
     const on = this.#on.get(requestId) ?? [];

@@ -44,13 +44,13 @@ const plays: Record<string, Expected> = {
   },
   resume: {
     left: [asking(1), running(1), FINISHED, NOTHING],
-    passes: [...GOES_ON, "ack.before-flush", "door.before-visit"],
+    passes: [...GOES_ON, "door.before-visit"],
     told: "result yes",
     rivals: ["entry_gone", "entry_gone"],
   },
   nested: {
     left: [asking(2), running(2), "nothing, workers: 2", "nothing, workers: 1", "parent finished, workers: 1", NOTHING],
-    passes: [...GOES_ON, "ack.before-flush", "door.before-visit"],
+    passes: [...GOES_ON, "door.before-visit"],
     told: "result parent: yes",
     rivals: ["entry_gone", "entry_gone"],
   },
