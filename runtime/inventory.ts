@@ -1,10 +1,10 @@
 import type { WorkerContext } from "../machines/vocabulary.ts";
 import type { OwnerRow } from "./api.ts";
 import type { Kernel } from "./kernel/kernel.ts";
-import type { DeliveryRecord, OwnerRef } from "./kernel/records.ts";
+import type { DeliveryRecord, OwnerRef, RequestRecord } from "./kernel/records.ts";
 import type { ActorRow } from "./kernel/tree.ts";
 import { ownerKeyOf } from "./owners.ts";
-import { prefixed } from "./store/keys.ts";
+import { keys, prefixed } from "./store/keys.ts";
 import type { Range, Row } from "./store/store.ts";
 
 /** Rows in memory at once while a whole kind of rows is read. */
@@ -21,8 +21,11 @@ export async function ownersOf(kernel: Kernel): Promise<OwnerRow[]> {
   for await (const [key, text] of pages(kernel, prefixed("d!"))) {
     const [, owner = ""] = key.split("!");
     // What is addressed to a parent worker is not the owner's.
-    const row = owners.get(owner);
-    if (row && parsed<DeliveryRecord>(text)?.kind === "result") row.results++;
+    const delivery = parsed<DeliveryRecord>(text);
+    if (delivery?.kind !== "result") continue;
+    // The tree of a run that a visit started may be gone, and what came of it waits.
+    const row = owners.get(owner) ?? ownerOf(kernel, owners, delivery);
+    if (row) row.results++;
   }
   return [...owners.values()]
     .flatMap(({ owner, workspaces, ...counts }) => {
@@ -32,6 +35,17 @@ export async function ownersOf(kernel: Kernel): Promise<OwnerRow[]> {
       return [{ ...owner, workspaces: known, ...counts }];
     })
     .toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** The row of an owner for whom something waits, though it has no tree; none for a parent worker. */
+function ownerOf(
+  kernel: Kernel,
+  owners: Map<string, Found>,
+  { owner: key, requestId }: DeliveryRecord,
+): Found | undefined {
+  const owner = kernel.committed<RequestRecord>(keys.request(requestId))?.owner;
+  if (owner === undefined || ownerKeyOf(owner) !== key) return undefined;
+  return Object.assign(found(owners, key), { owner });
 }
 
 /** Runs that visits started stand in trees of their own; they are their owner's. */

@@ -30,6 +30,22 @@ describe.each(modes)("$name", ({ options: mode }) => {
       expect(await t.store.range({ gte: "a!", lt: "a~" })).toEqual([]);
     });
 
+    test.each(["asks", "parent"])("leaves an owner that is listed while the failure of %s waits", async (agent) => {
+      const t = await open({ retention: { outcomesMs: 60_000 } });
+      const dropped: unknown[] = [];
+      const start = agent === "asks" ? { agent, input: [{ question: "1?" }] } : { agent, task: "A" };
+      await visit(t, { start });
+      await t.clock.advance("30d");
+      await t.crash();
+      const owner = { id: "shop?order=7", ...subject };
+      expect(await t.herd.owners()).toMatchObject([{ ...owner, workers: 0, results: 1 }]);
+      t.herd.on("dropped", (event) => dropped.push(event.owner));
+      await t.clock.advance("2m");
+      expect(dropped).toEqual([owner]);
+      expect(await t.herd.owners()).toEqual([]);
+      expect(await t.store.range({ gte: "a!", lt: "a~" })).toEqual([]);
+    });
+
     test("tells a receiver one failure, that of the outermost run", async () => {
       const t = await open();
       const told: unknown[] = [];

@@ -114,7 +114,9 @@ export async function dropUntaken(
       step.del(key);
       if (delivery === undefined) return true;
       acknowledgeIn(engine, step, delivery);
-      const dropped = { label: delivery.label, requestId, why: "untaken", owner: step.tree.owner };
+      // Its tree may be gone.
+      const { owner: whose } = engine.request(requestId) ?? step.tree;
+      const dropped = { label: delivery.label, requestId, why: "untaken", owner: whose };
       step.after(() => engine.events.emit("dropped", dropped));
       return true;
     },
