@@ -194,6 +194,8 @@ export interface Engine {
   gone(treeId: string, runId: string): Promise<void>;
   /** Set when the herd takes nothing any more. */
   readonly closed: HerdError | undefined;
+  /** Somebody waits: the process is not over yet. @returns how to end that. */
+  hold(): () => void;
   /** Waits for what may never come once the herd closes. @throws HerdError `herd_closed` then. */
   whileOpen<T>(work: Promise<T>): Promise<T>;
   /** Something may have come to rest: whoever waits for that looks again. */

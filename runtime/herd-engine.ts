@@ -235,6 +235,10 @@ export class HerdEngine implements Engine {
     });
   }
 
+  hold(): () => void {
+    return this.lookout.hold();
+  }
+
   async whileOpen<T>(work: Promise<T>): Promise<T> {
     const { promise: over, reject } = Promise.withResolvers<never>();
     if (this.closed) reject(this.closed);

@@ -101,14 +101,15 @@ export class LocalOwner implements Owner<string> {
     return (await parkedOn(this.#engine, this.#by.owner)).map(({ entry }) => entry);
   }
 
-  async parkedTool(name: ParkedToolName, input: unknown): Promise<any> {
+  /** @param signal aborted when nobody is there any more to hear the answer. */
+  async parkedTool(name: ParkedToolName, input: unknown, signal?: AbortSignal): Promise<any> {
     try {
       if (name === "list_parked") this.#gate.assertReadable(name);
       else this.#gate.assertOpen(name);
     } catch (error) {
       return { ok: false, error: (error as HerdError).toJSON() };
     }
-    return parkedTool(this.#engine, this.#by.owner, name, input);
+    return parkedTool(this.#engine, this.#by.owner, name, input, signal && { signal });
   }
 
   detach(): void {

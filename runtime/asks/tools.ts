@@ -14,10 +14,12 @@ const List = z.strictObject({});
 const Resume = z.strictObject({ interaction_id: nonBlank, payload: z.json().optional() });
 const Cancel = z.strictObject({ ids: z.array(nonBlank) });
 
-/** Who calls a tool: a worker that must not act on what waits for it, and the id of its call. */
+/** Who calls a tool. */
 export interface ToolCaller {
-  visitor: string;
-  id: string;
+  /** A worker, that must not act on what waits for it, and the id of its call. */
+  worker?: { visitor: string; id: string };
+  /** Aborted when nobody is there any more to hear the answer: what the run comes to waits on the subject. */
+  signal?: AbortSignal;
 }
 
 /**
@@ -29,7 +31,7 @@ export async function parkedTool(
   owner: OwnerRef,
   name: ParkedToolName,
   input: unknown,
-  caller?: ToolCaller,
+  { worker, signal }: ToolCaller = {},
 ): Promise<unknown> {
   try {
     if (name === "list_parked") {
@@ -39,9 +41,10 @@ export async function parkedTool(
     const request: VisitRequest = {
       subject: subjectOf(owner),
       ...requestOf(name, input),
-      ...(caller && { id: caller.id }),
+      ...(worker && { id: worker.id }),
+      ...(signal && { signal }),
     };
-    return { ok: true, ...outcomeJson(await visit(engine, request, caller && { visitor: caller.visitor })) };
+    return { ok: true, ...outcomeJson(await visit(engine, request, worker && { visitor: worker.visitor })) };
   } catch (error) {
     return { ok: false, error: (error instanceof HerdError ? error : internalFailure(name, error)).toJSON() };
   }

@@ -46,6 +46,16 @@ interface VisitRecord extends CallerIdRecord {
  * refused for, before anything changed; `run_failed` when the run ended with a failure, which is consumed by then.
  */
 export async function visit(engine: Engine, request: unknown, options: VisitOptions = {}): Promise<VisitOutcome> {
+  // A worker that visits is no reason for the process to stay: it goes on when the herd is opened again.
+  const letGo = options.visitor === undefined ? engine.hold() : () => undefined;
+  try {
+    return await make(engine, request, options);
+  } finally {
+    letGo();
+  }
+}
+
+async function make(engine: Engine, request: unknown, options: VisitOptions): Promise<VisitOutcome> {
   const { done, watch, fields } = await begin(engine, request, options);
   if (watch === undefined) return outcomeOf(done, "none");
   if ("taken" in watch) {
@@ -80,6 +90,7 @@ async function begin(engine: Engine, request: unknown, options: VisitOptions): P
   const before = idKey && (await knownVisit(engine, idKey, hash, fields));
   if (before) return again(engine, fields, before, options);
   const prepared = await prepare(engine, fields, options.cwd);
+  fields.signal?.throwIfAborted();
   passFailpoint("door.before-visit");
   const trees = treesOf(prepared);
   if (trees.length === 0 && options.alongside === undefined) {
@@ -277,6 +288,8 @@ function hashOf({ cancel, resume, take, start, extras }: VisitFields): string {
 
 function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
+  // Aborted while the visit was on its way to the disk, it fires no more.
+  if (signal.aborted) return Promise.reject(signal.reason);
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const tell = () => reject(signal.reason);
   signal.addEventListener("abort", tell);

@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connected, folder, hello, open, refusal, rude, socketOf, until } from "../../test/support/control.ts";
-import { connectHerd, HerdError, type Question, type Result } from "../index.ts";
+import { connectHerd, HerdError, type Question, type Result, type Worker } from "../index.ts";
 import { MAX_MESSAGE_BYTES } from "./protocol.ts";
 
 describe("a herd of another process", () => {
@@ -314,5 +314,43 @@ describe("the end of a connection", () => {
     const herd = await connected(directory);
     const run = await herd.owner("me").assign({ id: "a", agent: "echo", task: "A" });
     expect((await run.result()).text).toBe("A");
+  });
+
+  test("a client that vanishes while a visit or a tool of its waits leaves the outcome on the subject", async () => {
+    const held = Promise.withResolvers<void>();
+    const slow = {
+      description: "Asks, then waits",
+      run: async (_task: string, worker: Worker) => {
+        const answer = await worker.ask({ question: "Go on?" });
+        await held.promise;
+        return answer;
+      },
+    };
+    const { herd: server, directory } = await open({ agents: { slow } });
+    const subject = { scope: "shop", keys: { order: "7" } };
+    const subjects = ["7", "8"].map((order) => ({ scope: "shop", keys: { order } }));
+    const ids: string[] = [];
+    for (const each of subjects) {
+      const { asks } = await server.visit({ subject: each, start: { agent: "slow", task: "A" } });
+      ids.push(asks?.[0]?.id ?? "");
+    }
+    const { socket } = await rude(directory);
+    const [visited = "", resumed = ""] = ids;
+    const request = { subject, resume: [{ id: visited, payload: "A" }] };
+    const visit = { method: "herd/visit", params: { cwd: directory, request } };
+    const owner = { id: "shop?order=8", ...subjects[1] };
+    const input = { interaction_id: resumed, payload: "B" };
+    const tool = { method: "owner/parkedTool", params: { owner, cwd: directory, name: "resume_parked", input } };
+    socket.write(
+      `${hello}${[visit, tool].map((call, id) => `${JSON.stringify({ jsonrpc: "2.0", id: id + 1, ...call })}\n`).join("")}`,
+    );
+    const statuses = async () =>
+      (await Promise.all(subjects.map((each) => server.parked(each)))).map(([entry]) => entry?.status);
+    await until(async () => (await statuses()).join() === "running,running");
+    socket.destroy();
+    // Until the other end has noticed.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    held.resolve();
+    await until(async () => (await statuses()).join() === "finished,finished");
   });
 });

@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
-import type { BackupReceipt, Herd, HerdStatus, Owner, OwnerRow } from "../api.ts";
+import type { BackupReceipt, Herd, HerdStatus, OwnerRow } from "../api.ts";
 import type { ParkedEntry } from "../asks/entry.ts";
 import type { HerdInbox } from "../asks/people.ts";
 import type { Question, ReplyReceipt } from "../asks/question.ts";
 import { visit } from "../asks/visit.ts";
-import type { VisitOutcome, VisitRequest } from "../asks/visit-shapes.ts";
+import type { ParkedToolName, VisitOutcome, VisitRequest } from "../asks/visit-shapes.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { Attachment } from "../deliveries/deliveries.ts";
 import type { Receiver } from "../deliveries/desk.ts";
@@ -48,7 +48,7 @@ export class HerdHost implements ControlHost {
     return this.#herd.status;
   }
 
-  ownerFrom(by: By): Owner<string> {
+  ownerFrom(by: By): LocalOwner {
     return new LocalOwner(this.#engine, this.#herd, this.#controller(by));
   }
 
@@ -99,6 +99,10 @@ export class HerdHost implements ControlHost {
   async visitFrom(cwd: string, request: VisitRequest): Promise<VisitOutcome> {
     this.#herd.assertOpen("visit");
     return visit(this.#engine, request, { cwd });
+  }
+
+  parkedToolFrom(by: By, name: ParkedToolName, input: unknown, signal: AbortSignal): Promise<unknown> {
+    return this.ownerFrom(by).parkedTool(name, input, signal);
   }
 
   door(request: DoorRequest): Promise<Door> {

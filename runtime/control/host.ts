@@ -1,6 +1,6 @@
 import type { Herd, Owner } from "../api.ts";
 import type { Question, ReplyReceipt } from "../asks/question.ts";
-import type { VisitOutcome, VisitRequest } from "../asks/visit-shapes.ts";
+import type { ParkedToolName, VisitOutcome, VisitRequest } from "../asks/visit-shapes.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
 import type { Attachment } from "../deliveries/deliveries.ts";
 import type { Receiver } from "../deliveries/desk.ts";
@@ -35,6 +35,8 @@ export interface ControlHost extends Pick<
   attachFrom(by: By, receiver: Receiver, how: Attachment): () => void;
   /** A visit from elsewhere: what it starts works in `cwd`. */
   visitFrom(cwd: string, request: VisitRequest): Promise<VisitOutcome>;
+  /** A call of a parked tool from elsewhere. @param signal aborted when nobody there waits for it any more. */
+  parkedToolFrom(by: By, name: ParkedToolName, input: unknown, signal: AbortSignal): Promise<unknown>;
   /** A saved door. @throws HerdError `target_not_found`. */
   doorNamed(name: string): Promise<Door>;
   /** A handle that only looks: what it gives is acknowledged by `returned`. @throws HerdError `target_not_found`. */

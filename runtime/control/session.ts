@@ -126,7 +126,9 @@ export class Session {
     "owner/close": ({ request, ...by }) => this.#host.ownerFrom(by).close(request as never),
     "owner/list": (by) => this.#host.ownerFrom(by).list(),
     "owner/parked": (by) => this.#host.ownerFrom(by).parked(),
-    "owner/parkedTool": ({ name, input, ...by }) => this.#host.ownerFrom(by).parkedTool(name, input),
+    // As with a visit: a client that is gone waits for nothing.
+    "owner/parkedTool": ({ name, input, ...by }, cancelled) =>
+      this.#host.parkedToolFrom(by, name, input, AbortSignal.any([cancelled, this.#gone.signal])),
     "owner/attach": async (says) => this.#attach(says),
     "herd/receive": async (says) => this.#receive(says),
     "owner/detach": async ({ receiver }) => this.#detach(receiver),

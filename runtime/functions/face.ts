@@ -268,7 +268,8 @@ export function workerFace(execution: Execution): Worker {
       return journalled(
         `parked:${tool}`,
         async (key) => {
-          const caller = { visitor: runId, id: idFrom(`${request.requestId}/${key}`) };
+          const worker = { visitor: runId, id: idFrom(`${request.requestId}/${key}`) };
+          const caller = { worker, signal: execution.signal };
           const call = () => execution.visiting(parkedTool(engine, owner, tool, input, caller)) as Promise<object>;
           return (await told(call)) as unknown as Json;
         },

@@ -35,6 +35,19 @@ const waits = `
   await herd.close();
 `;
 
+/** Has the herd open and waits for nothing but a visit, whose run nothing else keeps the process alive for. */
+const visits = `
+  import { setTimeout } from "node:timers/promises";
+  import { createHerd } from ${entry};
+  const slow = { description: "Waits", run: (task) => setTimeout(300, task + " done", { ref: false }) };
+  const herd = await createHerd({ directory: process.argv[2], agents: { slow } });
+  const subject = { scope: "shop", keys: { order: "7" } };
+  console.log((await herd.visit({ subject, start: { agent: "slow", task: "A" } })).result);
+  const door = await herd.door({ subject, target: "slow" });
+  console.log((await door.visit({ task: "B" })).result);
+  await herd.visit({ subject, start: { agent: "slow", task: "C" }, waits: false });
+`;
+
 let folder: string;
 let directory: string;
 beforeEach(() => {
@@ -42,6 +55,7 @@ beforeEach(() => {
     "program.ts": program,
     "client.ts": client,
     "waits.ts": waits,
+    "visits.ts": visits,
     "package.json": '{ "type": "module" }',
   });
   directory = join(folder, "herd");
@@ -114,4 +128,9 @@ test("a program that waits for a result stays alive until somebody else has answ
   await until("the question", () => said.includes("asks"));
   expect(await herd(["reply", "a", "this", "--directory", directory], folder)).toMatchObject({ code: 0, stderr: "" });
   expect(await waits.ended).toMatchObject({ code: 0, stdout: "asks\nTake this\n", stderr: "" });
+});
+
+test("a program that waits for a visit stays alive until its run has come to something, and then ends by itself", async () => {
+  const { ended } = start(process.execPath, [join(folder, "visits.ts"), directory], folder);
+  expect(await ended).toMatchObject({ code: 0, stdout: "A done\nB done\n", stderr: "" });
 });
