@@ -1,3 +1,4 @@
+import type { HerdInstance } from "../herd-instance.ts";
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -349,8 +350,11 @@ describe("the end of a connection", () => {
     await until(async () => (await statuses()).join() === "running,running");
     socket.destroy();
     // Until the other end has noticed.
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    const { visits } = (server as HerdInstance).engine;
+    const trees = ids.map((id) => (server as HerdInstance).engine.request(id.split(".")[0] ?? "")?.tree ?? "");
+    await until(() => !trees.some((tree) => visits.watches(tree)));
     held.resolve();
-    await until(async () => (await statuses()).join() === "finished,finished");
+    await until(async () => (await statuses()).every((status) => status !== "running"));
+    expect(await statuses()).toEqual(["finished", "finished"]);
   });
 });
