@@ -30,11 +30,17 @@ export class Ticker {
   /** @param now UTC milliseconds. A tick that meets another one waits for it and then looks itself. */
   async tick(now: number): Promise<void> {
     while (this.#running) await this.#running;
-    this.#running = this.#tick(now).finally(() => (this.#running = undefined));
+    let fires: Promise<void>[] = [];
+    this.#running = this.#tick(now)
+      .then((begun) => void (fires = begun))
+      .finally(() => (this.#running = undefined));
     await this.#running;
+    // The expressions of a door take as long as they take: the next tick does not wait for them.
+    await Promise.all(fires);
   }
 
-  async #tick(now: number): Promise<void> {
+  /** @returns the fires of schedules that are under way. */
+  async #tick(now: number): Promise<Promise<void>[]> {
     const { deliveries, functions, kernel } = this.#engine;
     deliveries.tick();
     functions.tick(now);
@@ -48,7 +54,7 @@ export class Ticker {
       if (page.length < AT_ONCE) break;
       from = `${page.at(-1)?.[0]}\u0000`;
     }
-    await Promise.all(fires);
+    return fires;
   }
 
   /** @returns false when it stays due until somebody comes: it must not keep what is due behind it waiting. */

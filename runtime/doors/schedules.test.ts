@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type HerdError, type DoorRequest } from "../index.ts";
+import { prefixed, timeKey } from "../store/keys.ts";
+import type { TestHerd } from "../testing/index.ts";
 import { subject, gate, open, parked, resumeFirst } from "../../test/support/doors.ts";
 
 describe("a schedule", () => {
@@ -158,5 +160,90 @@ describe("a schedule", () => {
     await t.clock.advance("48h");
     await t.idle();
     expect(await parked(t)).toEqual([]);
+  });
+});
+
+describe("a schedule whose expression takes its time", () => {
+  const hourly = {
+    kind: "schedule",
+    name: "s",
+    cron: "0 * * * *",
+    subject,
+    target: "echo",
+    defaults: { task: "A" },
+  } as const;
+
+  /** A contract that says when it is asked, and answers when it is told to. */
+  function slow() {
+    const [asked, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const startExpr = async (input: unknown) => {
+      asked.resolve();
+      await go.promise;
+      return input;
+    };
+    return { contract: { startExpr }, asked: asked.promise, go: () => go.resolve() };
+  }
+
+  async function rowsOf(t: TestHerd): Promise<string[]> {
+    const rows = [...(await t.store.range(prefixed("t!"))), ...(await t.store.range(prefixed("f!")))];
+    return rows.map(([key]) => key).filter((key) => !key.includes("retention") && !key.includes("outcome"));
+  }
+
+  test("keeps nothing else that is due waiting", async () => {
+    const t = await open();
+    const { contract, asked, go } = slow();
+    await t.herd.door({ ...hourly, contract });
+    await t.herd.visit({ subject, start: { agent: "clerk", task: "A" } });
+    const at = (time: string) => t.herd.tick(new Date(time));
+    const first = at("2026-03-01T10:00:00Z");
+    await asked;
+    await at("2026-04-15T10:00:00Z");
+    expect(await parked(t)).toMatchObject([{ status: "failed", error: { code: "expired" } }]);
+    go();
+    await first;
+    await t.idle();
+    expect(await parked(t)).toHaveLength(2);
+  });
+
+  test("and that is given other times meanwhile fires at those alone", async () => {
+    const t = await open();
+    const { contract, asked, go } = slow();
+    await t.herd.door({ ...hourly, contract });
+    const fire = t.herd.tick(new Date("2026-03-01T10:00:00Z"));
+    await asked;
+    await t.herd.door({ ...hourly, cron: "30 12 * * *" });
+    go();
+    await fire;
+    await t.idle();
+    expect(await parked(t)).toHaveLength(1);
+    const due = `t!${timeKey(Date.parse("2026-03-01T12:30:00Z"))}!schedule!s`;
+    expect(await rowsOf(t)).toEqual([due, "f!s"]);
+  });
+
+  test("and that is removed meanwhile starts nothing and leaves nothing", async () => {
+    const t = await open();
+    const { contract, asked, go } = slow();
+    const door = await t.herd.door({ ...hourly, contract });
+    const fire = t.herd.tick(new Date("2026-03-01T10:00:00Z"));
+    await asked;
+    await door.remove();
+    go();
+    await fire;
+    await t.idle();
+    expect(await parked(t)).toEqual([]);
+    expect(await rowsOf(t)).toEqual([]);
+  });
+
+  test("stays due when the herd closes meanwhile", async () => {
+    const t = await open();
+    await t.herd.door({ ...hourly, contract: { startExpr: "." } });
+    const due = new Date("2026-03-01T10:00:00Z");
+    const fire = t.herd.tick(due);
+    await t.herd.close({ graceMs: 0 });
+    await fire;
+    const again = await open({ store: t.store });
+    await again.herd.tick(due);
+    await again.idle();
+    expect(await parked(again)).toHaveLength(1);
   });
 });

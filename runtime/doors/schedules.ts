@@ -1,5 +1,6 @@
 import type { Done } from "../asks/visit-step.ts";
 import type { Engine } from "../engine.ts";
+import { withoutUndefined } from "../errors.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Step } from "../kernel/step.ts";
 import { keys } from "../store/keys.ts";
@@ -60,33 +61,30 @@ export class Schedules {
     const { kernel } = this.#engine;
     const stored = kernel.read<SavedDoor>(keys.door(name));
     if (stored === undefined) return kernel.write([{ type: "del", key }]);
-    const state = kernel.read<ScheduleState>(keys.schedule(name)) ?? {};
     const dueAt = nextFire(stored.cron as string, stored.timezone, now);
-    const next = (last = state.last): ScheduleState => ({
-      ...(dueAt !== undefined && { dueAt }),
-      ...(last !== undefined && { last }),
-    });
+    const stateOf = (): ScheduleState | undefined => kernel.read<ScheduleState>(keys.schedule(name));
     try {
-      if (stored.overlap === "start" || !(await this.#executes(state.last))) {
+      if (stored.overlap === "start" || !(await this.#executes(stateOf()?.last))) {
         const alongside = (step: Step, { top }: Done) => {
-          step.del(key);
-          step.put(keys.schedule(name), next(top));
-          if (dueAt !== undefined) step.put(keys.due(dueAt, "schedule", name), {});
+          const state = step.read<ScheduleState>(keys.schedule(name));
+          if (state === undefined) throw new Error(`the schedule "${name}" was removed`);
+          for (const row of moved(key, name, state, { dueAt, last: top })) {
+            if (row.type === "del") step.del(row.key);
+            else step.put(row.key, JSON.parse(row.value));
+          }
         };
         await this.#desk.fire(name, alongside);
         return;
       }
     } catch (error) {
+      // It stays due for whoever opens the herd again. One that was removed meanwhile is nobody's.
+      if (this.#engine.closed || stateOf() === undefined) return;
       this.#desk.failed(stored, error);
       // What it took had failed: that was done.
       if (kernel.read(key) === undefined) return;
     }
-    const due = dueAt === undefined ? undefined : keys.due(dueAt, "schedule", name);
-    await kernel.write([
-      { type: "del", key },
-      { type: "put", key: keys.schedule(name), value: JSON.stringify(next()) },
-      ...(due === undefined ? [] : [{ type: "put" as const, key: due, value: "{}" }]),
-    ]);
+    const state = stateOf();
+    if (state) await kernel.write(moved(key, name, state, { dueAt }));
   }
 
   /** Whether a run is at work: one that has ended, or that waits for answers, is not. */
@@ -94,6 +92,27 @@ export class Schedules {
     const request = requestId === undefined ? undefined : this.#engine.request(requestId);
     return request !== undefined && (await this.#engine.visits.now(request)) === undefined;
   }
+}
+
+/**
+ * A fire is over: its due row goes, and the next one comes. Where the schedule was given other times while it fired, those
+ * stand. @param key the due row. @param last the run of this fire, if it started one.
+ */
+function moved(
+  key: string,
+  name: string,
+  state: ScheduleState,
+  { dueAt, last = state.last }: { dueAt: number | undefined; last?: string | undefined },
+): Operation[] {
+  const isThis = state.dueAt !== undefined && keys.due(state.dueAt, "schedule", name) === key;
+  const next = withoutUndefined({ dueAt: isThis ? dueAt : state.dueAt, last });
+  return [
+    { type: "del", key },
+    { type: "put", key: keys.schedule(name), value: JSON.stringify(next) },
+    ...(isThis && dueAt !== undefined
+      ? [{ type: "put" as const, key: keys.due(dueAt, "schedule", name), value: "{}" }]
+      : []),
+  ];
 }
 
 /** A schedule whose times stay the same keeps its next one, also when that has passed: a missed fire runs once. */
