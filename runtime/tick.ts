@@ -63,7 +63,8 @@ export class Ticker {
     try {
       if (kind === "schedule") {
         if (!this.#engine.doors.fires(id)) return false;
-        fires.push(this.#engine.doors.due(key, id, now));
+        const failed = (error: unknown) => this.#warn(kind, id, error);
+        fires.push(this.#engine.doors.due(key, id, now).catch(failed));
       } else if (kind === "forget") await this.#forget(key, JSON.parse(text));
       else if (kind === "deadline") await this.#deadline(key, JSON.parse(text));
       else if (kind === "retention") await this.#prune(key, id, JSON.parse(text));
@@ -72,9 +73,16 @@ export class Ticker {
       else if (kind === "launch") this.#launch(id, JSON.parse(text));
       else if (kind === "unread") await dropUnreadOf(this.#engine, key, id, JSON.parse(text));
     } catch (error) {
-      process.emitWarning(`due ${kind} ${id} failed: ${messageOf(error)}`, { type: "HerdTickWarning" });
+      this.#warn(kind, id, error);
     }
     return true;
+  }
+
+  /** It is looked at again at the next tick. */
+  #warn(kind: string, id: string, error: unknown): void {
+    const { kernel, closed } = this.#engine;
+    if (kernel.ended || kernel.fence || closed) return;
+    process.emitWarning(`due ${kind} ${id} failed: ${messageOf(error)}`, { type: "HerdTickWarning" });
   }
 
   /** What is remembered for a while only. */
