@@ -15,6 +15,7 @@ import type { Receiver } from "./deliveries/desk.ts";
 import type { Result } from "./deliveries/result.ts";
 import type { Clock } from "./clock.ts";
 import type { Door, DoorRequest, DoorRun } from "./doors/shapes.ts";
+import { refuseDelivery } from "./doors/webhook.ts";
 import { HerdError, invalidRequest } from "./errors.ts";
 import { HerdEngine } from "./herd-engine.ts";
 import type { HerdEventName, HerdEvents } from "./events.ts";
@@ -184,12 +185,20 @@ export class HerdInstance implements Herd {
 
   /** A door takes nothing while its herd takes nothing. */
   #guarded(door: Door): Door {
-    const { visit: goThrough, remove } = door;
+    const { visit: goThrough, fetch, remove } = door;
     return {
       ...door,
       visit: async (input, options) => {
         this.assertOpen("door");
         return goThrough(input, options);
+      },
+      fetch: async (request) => {
+        try {
+          if (door.kind === "webhook") this.assertOpen("door");
+        } catch (error) {
+          return refuseDelivery(error as HerdError);
+        }
+        return fetch(request);
       },
       remove: async () => {
         this.assertOpen("door");
@@ -247,7 +256,7 @@ export class HerdInstance implements Herd {
     clearInterval(this.#timer);
     const { deliveries, doors, functions, backends, kernel, sessions } = this.engine;
     this.engine.leave(herdClosed("closing", "wait"));
-    await doors.close();
+    await doors.close(graceMs);
     deliveries.close();
     await functions.close(graceMs);
     await backends.close(graceMs);

@@ -286,13 +286,14 @@ function hashOf({ cancel, resume, take, start, extras }: VisitFields): string {
   return hashed(JSON.stringify([cancel, resume, take, start ?? null, extras]));
 }
 
-function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+/** Waits, until a signal says not to. */
+export function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
-  // Aborted while the visit was on its way to the disk, it fires no more.
-  if (signal.aborted) return Promise.reject(signal.reason);
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const tell = () => reject(signal.reason);
   signal.addEventListener("abort", tell);
+  // Aborted while the visit was on its way to the disk, it fires no more.
+  if (signal.aborted) tell();
   return Promise.race([work, aborted]).finally(() => signal.removeEventListener("abort", tell));
 }
 

@@ -189,6 +189,21 @@ describe("a route", () => {
     expect(end.result).toMatchObject({ locale: "es" });
   });
 
+  test("lets go of whoever waits for a turn and gives up, and does nothing for them", async () => {
+    const t = await open();
+    const door = await t.herd.door({ name: "r", kind: "route", subject, target: { agent: "waits", task: "A" } });
+    const first = door.visit(null);
+    await gate.begun.promise;
+    const stop = new AbortController();
+    const second = door.visit(null, { signal: stop.signal });
+    stop.abort(new Error("enough"));
+    await expect(second).rejects.toThrow("enough");
+    gate.held.resolve();
+    expect(await first).toEqual({ reply: "waited", asks: [] });
+    await t.idle();
+    expect(await parked(t)).toEqual([]);
+  });
+
   test("lets in one visit at a time on each subject", async () => {
     const t = await open();
     const door = await t.herd.door({ ...route, name: "slow", target: "waits", contract: {} });

@@ -1,5 +1,5 @@
 import type { Json } from "../../machines/vocabulary.ts";
-import { visit, type VisitOptions } from "../asks/visit.ts";
+import { orAborted, visit, type VisitOptions } from "../asks/visit.ts";
 import type { VisitOutcome } from "../asks/visit-shapes.ts";
 import type { Done } from "../asks/visit-step.ts";
 import type { Engine } from "../engine.ts";
@@ -8,7 +8,6 @@ import { newId } from "../ids.ts";
 import type { Step } from "../kernel/step.ts";
 import { ownerKeyOf, ownerRef, type Subject } from "../owners.ts";
 import { keys, prefixed } from "../store/keys.ts";
-import type { Operation } from "../store/store.ts";
 import { compileContract, type DoorContract } from "./contract.ts";
 import { checkCron } from "./cron.ts";
 import { doorDocument, savedDoor, storedDoor, type DoorDocument, type SavedDoor } from "./document.ts";
@@ -33,10 +32,14 @@ export class Doors {
   readonly #jq: Jq;
   /** Contracts that are functions live as long as the process that registered them. */
   readonly #contracts = new Map<string, DoorContract>();
+  /** Those that doors listen with, and all that listen: those of doors that were changed may have deliveries to answer. */
   readonly #endpoints = new Map<string, Endpoint>();
+  readonly #listening = new Set<Endpoint>();
   /** Conversations, each with the visit that has its turn. */
   readonly #conversations = new Map<string, Promise<unknown>>();
-  #saving: Promise<unknown> = Promise.resolve();
+  /** What changes doors, one after the other. */
+  #changing: Promise<unknown> = Promise.resolve();
+  #closed = false;
   readonly #schedules: Schedules;
 
   constructor(engine: Engine, runs: Runs) {
@@ -55,16 +58,23 @@ export class Doors {
   }
 
   /** Endpoints of saved webhooks listen again. One that cannot is told and hinders nobody. */
-  async open(): Promise<void> {
-    for (const door of await this.#saved()) {
-      if (door.kind !== "webhook" || door.port === undefined) continue;
-      await this.#listen(door.name as string, door.port).catch((error: unknown) => this.#failed(door, error));
-    }
+  open(): Promise<void> {
+    return this.#inOrder(async () => {
+      for (const door of await this.#saved()) {
+        if (door.kind !== "webhook" || door.port === undefined) continue;
+        const { name = "", port } = door;
+        await this.#listen(name, port).then(
+          (endpoint) => this.#endpoints.set(name, endpoint),
+          (error: unknown) => this.#failed(door, error),
+        );
+      }
+    });
   }
 
-  async close(): Promise<void> {
-    await Promise.all([...this.#endpoints.values()].map((endpoint) => endpoint.close()));
-    this.#endpoints.clear();
+  /** @param graceMs how long deliveries under way may take, in milliseconds. */
+  async close(graceMs = 0): Promise<void> {
+    this.#closed = true;
+    await Promise.all([...this.#listening].map((endpoint) => endpoint.close(graceMs)));
     await this.#jq.close();
   }
 
@@ -77,9 +87,7 @@ export class Doors {
     await this.#check(door);
     const { name } = door;
     if (name === undefined) return this.#handle(door.kind, undefined, door);
-    const saved = this.#saving.then(() => this.#put(name, door));
-    this.#saving = saved.catch(() => undefined);
-    await saved;
+    await this.#inOrder(() => this.#put(name, door));
     return this.#handle(door.kind, name);
   }
 
@@ -114,33 +122,51 @@ export class Doors {
     if (kind === "schedule" && typeof subject === "string" && door.defaults === undefined) throw noInput();
   }
 
-  async #put(name: string, door: DoorDocument): Promise<void> {
-    const { kernel } = this.#engine;
-    const before = kernel.read<SavedDoor>(keys.door(name));
-    const operations: Operation[] = [
-      { type: "put", key: keys.door(name), value: JSON.stringify(savedDoor(door)) },
-      ...timing(kernel, name, door, before),
-    ];
-    // Before it is saved: a port that is not to be had is a refusal.
-    if (door.port === undefined) await this.#silence(name);
-    else if (this.#endpoints.get(name) === undefined || before?.port !== door.port) {
-      await this.#silence(name);
-      await this.#listen(name, door.port);
-    }
-    await kernel.write(operations);
-    this.#contracts.set(name, door.contract);
+  /** Of two who change doors at once the second waits for the first. */
+  #inOrder<T>(change: () => Promise<T>): Promise<T> {
+    const changed = this.#changing.then(change);
+    this.#changing = changed.catch(() => undefined);
+    return changed;
   }
 
-  async #listen(name: string, port: number): Promise<void> {
+  async #put(name: string, door: DoorDocument): Promise<void> {
+    const { kernel } = this.#engine;
+    const { port } = door;
+    const listening = this.#endpoints.get(name);
+    const stays = listening !== undefined && kernel.read<SavedDoor>(keys.door(name))?.port === port;
+    // Before it is saved: a port that is not to be had is a refusal, and what listens goes on.
+    const endpoint = port === undefined || stays ? undefined : await this.#listen(name, port);
+    try {
+      await kernel.write([
+        { type: "put", key: keys.door(name), value: JSON.stringify(savedDoor(door)) },
+        ...timing(kernel, name, door, kernel.read<SavedDoor>(keys.door(name))),
+      ]);
+    } catch (error) {
+      if (endpoint) await this.#silence(endpoint);
+      throw error;
+    }
+    this.#contracts.set(name, door.contract);
+    if (stays) return;
+    this.#endpoints.delete(name);
+    if (endpoint) this.#endpoints.set(name, endpoint);
+    // Deliveries to it that are under way are answered, and not waited for.
+    if (listening) kernel.inBackground(this.#silence(listening));
+  }
+
+  async #listen(name: string, port: number): Promise<Endpoint> {
     // Read when there is something to listen for.
     const { listen } = await import("./endpoint.ts");
     const handle = (request: Request) => this.#fetch(name, request);
-    this.#endpoints.set(name, await listen({ port, path: `/${name}`, handle }));
+    const endpoint = await listen({ port, path: `/${name}`, handle });
+    this.#listening.add(endpoint);
+    if (!this.#closed) return endpoint;
+    await this.#silence(endpoint);
+    throw this.#engine.closed ?? new Error("the herd is closed");
   }
 
-  async #silence(name: string): Promise<void> {
-    await this.#endpoints.get(name)?.close();
-    this.#endpoints.delete(name);
+  async #silence(endpoint: Endpoint): Promise<void> {
+    await endpoint.close();
+    this.#listening.delete(endpoint);
   }
 
   async #saved(): Promise<SavedDoor[]> {
@@ -189,7 +215,7 @@ export class Doors {
         return this.#fetch(name as string, request);
       },
       remove: async () => {
-        if (name !== undefined) await this.#remove(name);
+        if (name !== undefined) await this.#inOrder(() => this.#remove(name));
       },
     };
   }
@@ -197,8 +223,10 @@ export class Doors {
   async #remove(name: string): Promise<void> {
     const { kernel } = this.#engine;
     await kernel.write([{ type: "del", key: keys.door(name) }, ...withoutTimes(kernel, name)]);
-    await this.#silence(name);
     this.#contracts.delete(name);
+    const endpoint = this.#endpoints.get(name);
+    this.#endpoints.delete(name);
+    if (endpoint) await this.#silence(endpoint);
   }
 
   async #visit(door: Ready, given: unknown, options: DoorVisitOptions): Promise<unknown> {
@@ -208,7 +236,10 @@ export class Doors {
       case "program":
         return this.#through(door, subject, input, {}, options);
       case "route":
-        return this.#inTurn(subject, async () => routed(await this.#through(door, subject, input, {}, options)));
+        return orAborted(
+          this.#inTurn(subject, async () => routed(await this.#through(door, subject, input, {}, options))),
+          options.signal,
+        );
       case "submit":
         return this.#submit(door, subject, input);
       default:
@@ -275,25 +306,32 @@ export class Doors {
 
   async #fetch(name: string, request: Request): Promise<Response> {
     const { kernel } = this.#engine;
+    // What is on its way to the disk may come to nothing.
+    const before = async (id: string): Promise<Fired | undefined> => {
+      await kernel.settled();
+      return kernel.committed<Fired>(keys.fired(name, id));
+    };
     return answerDelivery(request, {
       secret: async () => (await this.#stored(name)).secret ?? "",
       now: () => kernel.now(),
-      before: (id) => kernel.read<Fired>(keys.fired(name, id)),
+      before,
       fire: async (id, input) => {
         const door = await this.#ready(name);
         const subject = await subjectFor(this.#jq, door, input);
-        let again: Fired | undefined;
+        let isFirst = false;
         const alongside = (step: Step, done: Done) => {
           const key = keys.fired(name, id);
           // Two of the same delivery at once: the second is undone.
-          again = step.read<Fired>(key);
-          if (again) throw new Repeated();
+          isFirst = step.read(key) === undefined;
+          if (!isFirst) throw new Error("the same delivery was faster");
           step.put(key, { action: done.action, cancelled: done.cancelled, requestId: done.requestId } satisfies Fired);
           step.put(keys.due(step.now + REMEMBERED_MS, "forget", newId()), { key });
         };
         try {
           return { outcome: await this.#through(door, subject, input, { detached: true, alongside }) };
         } catch (error) {
+          // What this one names may be gone because the other one was faster.
+          const again = isFirst ? undefined : await before(id);
           if (again) return { again };
           throw error;
         }
@@ -315,9 +353,6 @@ export class Doors {
 
 /** How long a delivery of a webhook is known: its signature is too old long before. */
 const REMEMBERED_MS = 24 * 60 * 60 * 1000;
-
-/** Undoes the second of two equal deliveries. */
-class Repeated extends Error {}
 
 function inputOf(given: unknown): Json {
   if (given === undefined) return null;

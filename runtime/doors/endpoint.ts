@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
 import { finished } from "node:stream/promises";
 import { HerdError, invalidRequest, messageOf } from "../errors.ts";
 import { collect, MAX_BODY_BYTES, tooLarge } from "./body.ts";
@@ -28,8 +29,11 @@ export interface ListenOptions {
 export interface Endpoint {
   /** Where it is, with the port that it has got. */
   readonly url: string;
-  /** Listens no more, waits for the answers that are under way and drops every other connection. */
-  close(): Promise<void>;
+  /**
+   * Listens no more, waits for the answers that are under way, and drops every other connection.
+   * @param graceMs how long it waits for these, in milliseconds; 10,000 unless set.
+   */
+  close(graceMs?: number): Promise<void>;
 }
 
 /**
@@ -79,17 +83,24 @@ class HttpEndpoint implements Endpoint {
     this.#url = `http://${HOST}:${(this.#server.address() as AddressInfo).port}${this.#options.path}`;
   }
 
-  close(): Promise<void> {
-    this.#closed ??= this.#close();
+  close(graceMs = 10_000): Promise<void> {
+    this.#closed ??= this.#close(graceMs);
     return this.#closed;
   }
 
-  async #close(): Promise<void> {
+  async #close(graceMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    while (this.#answers.size > 0) await Promise.allSettled(this.#answers);
-    // What is left is idle, or has not sent its request.
+    const grace = new AbortController();
+    const over = pause(graceMs, undefined, { signal: grace.signal }).catch(() => undefined);
+    await Promise.race([this.#answered(), over]);
+    grace.abort();
+    // What is left is idle, has not sent its request, or takes too long.
     this.#server.closeAllConnections();
     await closed;
+  }
+
+  async #answered(): Promise<void> {
+    while (this.#answers.size > 0) await Promise.allSettled(this.#answers);
   }
 
   async #receive(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {

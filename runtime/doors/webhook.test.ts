@@ -1,5 +1,8 @@
-import { describe, expect, test } from "vitest";
-import { signDelivery, type DoorRequest } from "../index.ts";
+import { createServer, type AddressInfo } from "node:net";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { createHerd, signDelivery, type DoorRequest } from "../index.ts";
+import { faultyStore, FaultPlan } from "../store/faulty.ts";
+import { memoryStore } from "../store/memory.ts";
 import type { TestHerd } from "../testing/index.ts";
 import { subject, secret, open, parked, failureOf, resumeFirst } from "../../test/support/doors.ts";
 
@@ -99,6 +102,80 @@ describe("a webhook", () => {
     expect(await parked(t)).toMatchObject([{ status: "finished", result: { task: "B", locale: "es" } }]);
   });
 
+  test("is told to have been done once that is on disk, and not before", async () => {
+    const plan = new FaultPlan();
+    const t = await open({ store: faultyStore(memoryStore(), plan) });
+    const door = await t.herd.door({ ...webhook, contract: {}, subject });
+    await t.idle();
+    const batch = plan.holdBatch();
+    const statuses: number[] = [];
+    const both = ["d-1", "d-1"].map(async (id) => {
+      const { status } = await door.fetch(delivery(t, id, { task: "A" }));
+      statuses.push(status);
+    });
+    await batch.reached;
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    expect(statuses).toEqual([]);
+    batch.release();
+    await Promise.all(both);
+    expect(statuses.toSorted()).toEqual([200, 202]);
+  });
+
+  test("is a repetition also when the same delivery has just taken away what it names", async () => {
+    const t = await open();
+    const door = await t.herd.door({ ...webhook, contract: { resumeExpr: resumeFirst, startExpr: "null" } });
+    await t.herd.visit({ subject, start: { agent: "clerk", task: "A" } });
+    const both = await Promise.all(["d-1", "d-1"].map((id) => door.fetch(delivery(t, id, { order: "7" }))));
+    expect(both.map(({ status }) => status).toSorted()).toEqual([200, 202]);
+  });
+
+  test("is refused by a herd that only reads", async () => {
+    const t = await open();
+    await t.herd.door(webhook);
+    await t.herd.close();
+    const reads = await createHerd({ store: t.store, passive: true });
+    onTestFinished(() => reads.close());
+    const [door] = await reads.doors();
+    const answer = await door?.fetch(delivery(t, "d-1", { order: "7", task: "A" }));
+    expect([answer?.status, await answer?.json()]).toMatchObject([503, { error: { reason: "passive" } }]);
+    expect(await reads.parked(subject)).toEqual([]);
+  });
+
+  test("goes on listening where it did when another port is not to be had", async () => {
+    const t = await open();
+    const door = await t.herd.door({ ...webhook, port: 0 });
+    const taken = await t.herd.door({ ...webhook, name: "others", port: 0 });
+    const port = Number(new URL(taken.url ?? "").port);
+    expect(await failureOf(t.herd.door({ ...webhook, port }))).toBe("port_unavailable port");
+    expect((await fetch(door.url ?? "", { method: "POST" })).status).toBe(401);
+  });
+
+  test("keeps no herd from closing, and listens no more, whatever is under way", async () => {
+    const t = await open();
+    const asked = Promise.withResolvers<void>();
+    const startExpr = () => (asked.resolve(), new Promise<void>(() => undefined));
+    const door = await t.herd.door({ ...webhook, contract: { startExpr }, port: 0 });
+    const { headers } = delivery(t, "d-1", { order: "7" });
+    const sent = fetch(door.url ?? "", { method: "POST", headers, body: JSON.stringify({ order: "7" }) });
+    const cut = failureOf(sent);
+    await asked.promise;
+    const saved = failureOf(t.herd.door({ ...webhook, name: "late", port: 0 }));
+    await t.herd.close({ graceMs: 0 });
+    expect(String(await cut)).toContain("fetch failed");
+    expect(await saved).toBe("herd_closed");
+  });
+
+  test("that is removed while it is given another port listens nowhere", async () => {
+    const t = await open();
+    const door = await t.herd.door({ ...webhook, port: 0 });
+    const updated = t.herd.door({ ...webhook, subject: { scope: "shop", keys: { a: "b" } }, port: await freePort() });
+    await Promise.all([updated, door.remove()]);
+    const [left] = await t.herd.doors();
+    await left?.remove();
+    for (const { url = "" } of [door, await updated])
+      await expect(fetch(url, { method: "POST" })).rejects.toThrow("fetch failed");
+  });
+
   test("listens on loopback where it has a port, and again after a restart", async () => {
     const t = await open();
     const door = await t.herd.door({ ...webhook, port: 0 });
@@ -121,3 +198,11 @@ describe("a webhook", () => {
     expect(await failureOf(door.fetch(new Request("https://x/")))).toBe("no_webhook kind");
   });
 });
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

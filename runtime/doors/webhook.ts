@@ -17,7 +17,7 @@ export interface DeliveryDesk {
   /** UTC milliseconds. */
   now(): number;
   /** What the same delivery came to before. */
-  before(id: string): Fired | undefined;
+  before(id: string): Promise<Fired | undefined>;
   /** Visits; `again` when the same delivery was faster. */
   fire(id: string, input: Json): Promise<{ outcome: VisitOutcome } | { again: Fired }>;
   /** A delivery that was signed was refused. */
@@ -35,7 +35,7 @@ export async function answerDelivery(request: Request, desk: DeliveryDesk): Prom
     const body = await readBody(request, MAX_BODY_BYTES);
     const { id } = verify(request.headers, body, await desk.secret(), desk.now());
     signed = true;
-    const known = desk.before(id);
+    const known = await desk.before(id);
     if (known) return repeated(known);
     const fired = await desk.fire(id, inputOf(body));
     if ("again" in fired) return repeated(fired.again);
@@ -47,6 +47,11 @@ export async function answerDelivery(request: Request, desk: DeliveryDesk): Prom
     if (signed) await desk.failed(error).catch(() => undefined);
     return refusal(statusOf(error), error);
   }
+}
+
+/** The answer to a delivery while nothing is taken. */
+export function refuseDelivery(error: HerdError): Response {
+  return refusal(statusOf(error), error);
 }
 
 function repeated({ action, cancelled, requestId }: Fired): Response {
@@ -76,6 +81,7 @@ const STATUSES: Record<string, number> = {
   overloaded: 503,
   fenced: 503,
   herd_closed: 503,
+  passive: 503,
   run_failed: 502,
 };
 
