@@ -89,6 +89,8 @@ export interface ProcessExecutor extends Executor {
   /** Whether it is still on its way to the parent. */
   delivering(step: Step, delivery: Pick<DeliveryRecord, "owner" | "deliveryId">): boolean;
   readonly launches: {
+    /** These rows say that it was started: they go when it comes to nothing. */
+    takesBack(step: Step, runId: string, rows: string[]): void;
     answer(step: Step, runId: string, accepted?: (step: Step, request: RequestRecord) => void): Promise<RequestRecord>;
     outcome(
       treeId: string,

@@ -32,6 +32,8 @@ export interface Done {
   requestId?: string;
   /** The one whose outcome the visit waits for: the outermost that waits for it. */
   top?: string;
+  /** A worker in a process that was started: it has to accept before there is an assignment. */
+  launch?: { tree: string; runId: string };
 }
 
 /** What came of it, for whoever goes on with it. */
@@ -88,6 +90,7 @@ export function makeVisit(
     launched = beginLaunch(engine, step, start.by, start.plan);
     top = startedIn(step, launched);
     Object.assign(done, { action: "started", requestId: top.requestId });
+    if ("answer" in launched) done.launch = { tree: top.tree, runId: top.runId };
   }
   if (top) done.top = top.requestId;
   return { done, top, taken, launched };

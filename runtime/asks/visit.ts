@@ -7,7 +7,7 @@ import type { Step } from "../kernel/step.ts";
 import { addressOf, ownerKeyOf } from "../owners.ts";
 import { passFailpoint } from "../store/failpoint.ts";
 import { hashed, keys } from "../store/keys.ts";
-import type { Begun } from "../subagent/launch.ts";
+import { launchUnderWay, type Begun } from "../subagent/launch.ts";
 import { checkAnswer } from "./formats.ts";
 import type { Found, Next, Watch } from "./found.ts";
 import { findEntries } from "./parked.ts";
@@ -27,8 +27,11 @@ export interface VisitOptions {
   cwd?: string;
   /** Waits for nothing once the visit is on disk: a fire of a webhook, a schedule or a submission. */
   detached?: boolean;
-  /** Rows that go into the same batch: what the door that visits remembers of it. */
-  alongside?(step: Step, done: Done): void;
+  /**
+   * Rows that go into the same batch: what the door that visits remembers of it.
+   * @returns the one that goes again when what is started does not come to be.
+   */
+  alongside?(step: Step, done: Done): string | undefined;
 }
 
 /** What a visit's id stands for. */
@@ -88,7 +91,8 @@ async function begin(engine: Engine, request: unknown, options: VisitOptions): P
   const idKey = fields.id === undefined ? undefined : keys.callerId(owner, `visit:${fields.id}`);
   const hash = idKey === undefined ? "" : hashOf(fields);
   const before = idKey && (await knownVisit(engine, idKey, hash, fields));
-  if (before) return again(engine, fields, before, options);
+  const found = before && (await again(engine, fields, before, options));
+  if (found) return found;
   const prepared = await prepare(engine, fields, options.cwd);
   fields.signal?.throwIfAborted();
   passFailpoint("door.before-visit");
@@ -111,11 +115,15 @@ async function begin(engine: Engine, request: unknown, options: VisitOptions): P
       launched = made.launched;
       watch = watchOf(engine, made, fields, options);
       const first = steps[0] as Step;
-      options.alongside?.(first, made.done);
+      const row = options.alongside?.(first, made.done);
       if (idKey !== undefined) {
         const record: VisitRecord = { hash, requestId: made.done.requestId ?? "", done: made.done };
         first.put(idKey, record);
         first.put(keys.due(first.now + engine.options.retention.resultsMs, "forget", hashed(idKey)), { key: idKey });
+      }
+      if (made.done.launch) {
+        const rows = [row, idKey].filter((key) => key !== undefined);
+        engine.backends.launches.takesBack(stepFor(steps, made.done.launch), made.done.launch.runId, rows);
       }
       const waits = watch;
       if (waits && "end" in waits) first.ifUndone(() => waits.end());
@@ -123,11 +131,13 @@ async function begin(engine: Engine, request: unknown, options: VisitOptions): P
     },
     { operation: OPERATION, refusable: options.visitor === undefined },
   );
-  if (known) return again(engine, fields, known, options);
+  // It may have been undone since, or its start rolled back: then this one is the first.
+  if (known) return begin(engine, request, options);
   // A worker in a process has to accept first; what it is refused for is the visit's refusal.
   if (launched && "answer" in launched) {
     try {
-      await launched.answer(fields.signal);
+      // Whoever gives up only stops waiting: the run is started all the same.
+      await orAborted(launched.answer(undefined), fields.signal);
     } catch (error) {
       if (watch && "end" in watch) watch.end();
       throw error;
@@ -176,6 +186,10 @@ function treesOf({ cancel, resume, take, start }: Prepared): { id: string; owner
   const named = [...cancel, ...resume.map(({ found }) => found), ...(take ? [take] : [])];
   const ids = new Set(named.map(({ request, delivery }) => delivery?.tree ?? request.tree));
   return [...[...ids].map((id) => ({ id })), ...(start ? [{ id: start.by.treeId, owner: start.by.owner }] : [])];
+}
+
+function stepFor(steps: readonly Step[], { tree }: NonNullable<Done["launch"]>): Step {
+  return steps.find((step) => step.tree.id === tree) as Step;
 }
 
 /** What is waited for: the outcome that was taken, or what the run comes to. */
@@ -247,9 +261,11 @@ async function knownVisit(
   hash: string,
   { id = "" }: VisitFields,
 ): Promise<VisitRecord | undefined> {
-  const known = engine.kernel.read<VisitRecord>(idKey);
-  if (known === undefined) return undefined;
+  if (engine.kernel.read(idKey) === undefined) return undefined;
+  // What is on its way to the disk may come to nothing.
   await engine.kernel.settled();
+  const known = engine.kernel.committed<VisitRecord>(idKey);
+  if (known === undefined) return undefined;
   if (known.hash === hash) return known;
   throw new HerdError({
     category: "invalid_request",
@@ -262,9 +278,23 @@ async function knownVisit(
   });
 }
 
-/** Made before: waits for what the run came to, or tells it if that is known. */
-function again(engine: Engine, fields: VisitFields, { done }: VisitRecord, { detached, visitor }: VisitOptions): Begin {
-  const { action, requestId = "", top = "" } = done;
+/**
+ * Made before: waits for what the run came to, or tells it if that is known.
+ * @returns undefined when nothing came of it: the process that it started did not accept.
+ */
+async function again(
+  engine: Engine,
+  fields: VisitFields,
+  { done }: VisitRecord,
+  { detached, visitor }: VisitOptions,
+): Promise<Begin | undefined> {
+  const { action, requestId = "", top = "", launch } = done;
+  if (launch && engine.request(top) === undefined) {
+    const look = (step: Step) => launchUnderWay(engine, step, launch.runId);
+    const begun = await engine.kernel.run(launch.tree, look, { operation: OPERATION });
+    if (begun && "answer" in begun) await orAborted(begun.answer(undefined), fields.signal);
+    else if (engine.request(top) === undefined) return undefined;
+  }
   if (action === "taken") {
     const outcome = engine.kernel.read<OutcomeRecord>(keys.outcome(requestId));
     return { done, fields, watch: outcome && { taken: outcome } };

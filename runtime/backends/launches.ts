@@ -84,6 +84,13 @@ export class Launches {
     });
   }
 
+  /** These rows say that it was started: they go in the batch that rolls it back. In the batch that begins it. */
+  takesBack(step: Step, runId: string, rows: string[]): void {
+    const launch = step.read<LaunchRecord>(keys.launch(runId));
+    if (launch?.pending === undefined || rows.length === 0) return;
+    step.put(keys.launch(runId), { ...launch, pending: { ...launch.pending, takesBack: rows } } satisfies LaunchRecord);
+  }
+
   /**
    * The one answer of a launch that is on its way, to be waited for with `outcome`. Asked for from within a step, so that
    * it cannot be missed.
@@ -210,8 +217,12 @@ export class Launches {
         if (identity === "absent") this.#engine.backends.stops.gone(step, step.worker(runId), runId, undefined);
         if (launch?.pending === undefined) return undefined;
         step.del(keys.due(launch.pending.dueAt, "launch", runId));
+        const error = failureOf(launch.pending.request, failure, { snapshot, paneId });
         // What a repetition hears should this program end before the rollback does.
-        this.#remember(step, launch.pending, failureOf(launch.pending.request, failure, { snapshot, paneId }), runId);
+        this.#remember(step, launch.pending, error, runId);
+        for (const row of launch.pending.takesBack ?? []) step.del(row);
+        const { reason: code, message } = error;
+        this.#engine.runs.ended(step, launch.pending.request.requestId, { status: "failed", error: { code, message } });
         return launch.pending;
       },
       { operation: "assign" },

@@ -284,6 +284,7 @@ export class Doors {
       alongside: (step, done) => {
         this.runs.begin(step, record, done);
         top = done.top;
+        return undefined;
       },
     }).catch((error: unknown) => {
       // A failed outcome that was taken is what the record says.
@@ -326,6 +327,7 @@ export class Doors {
           if (!isFirst) throw new Error("the same delivery was faster");
           step.put(key, { action: done.action, cancelled: done.cancelled, requestId: done.requestId } satisfies Fired);
           step.put(keys.due(step.now + REMEMBERED_MS, "forget", newId()), { key });
+          return key;
         };
         try {
           return { outcome: await this.#through(door, subject, input, { detached: true, alongside }) };

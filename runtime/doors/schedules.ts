@@ -1,3 +1,4 @@
+import type { VisitOptions } from "../asks/visit.ts";
 import type { Done } from "../asks/visit-step.ts";
 import type { Engine } from "../engine.ts";
 import { withoutUndefined } from "../errors.ts";
@@ -20,7 +21,7 @@ export interface ScheduleDesk {
   /** Whether the door can be gone through in this process. */
   isReady(name: string, stored: SavedDoor): boolean;
   /** Visits; what goes along is in the same batch. */
-  fire(name: string, alongside: (step: Step, done: Done) => void): Promise<void>;
+  fire(name: string, alongside: NonNullable<VisitOptions["alongside"]>): Promise<void>;
   failed(door: SavedDoor, error: unknown): void;
 }
 
@@ -72,6 +73,7 @@ export class Schedules {
             if (row.type === "del") step.del(row.key);
             else step.put(row.key, JSON.parse(row.value));
           }
+          return undefined;
         };
         await this.#desk.fire(name, alongside);
         return;

@@ -162,6 +162,8 @@ export interface PendingLaunch {
   /** UTC milliseconds when the child's budget is used up, and the budget. */
   dueAt: number;
   timeoutMs: number;
+  /** Rows that say what was started, and go when it is not. */
+  takesBack?: string[];
 }
 
 /** Which worker holds a label. */

@@ -194,8 +194,14 @@ function knownCall(
   return undefined;
 }
 
+/** A launch that has no answer yet; undefined when it has. */
+export function launchUnderWay(engine: Engine, step: Step, runId: string): Begun | undefined {
+  const launch = step.read<LaunchRecord>(keys.launch(runId));
+  return launch?.pending && onItsWay(engine, step, { treeId: launch.tree }, runId);
+}
+
 /** Waits from within the step, so that no answer is missed. */
-function onItsWay(engine: Engine, step: Step, by: Controller, runId: string): Begun {
+function onItsWay(engine: Engine, step: Step, by: Pick<Controller, "treeId" | "parent">, runId: string): Begun {
   const answer = engine.backends.launches.answer(step, runId, by.parent?.call?.journal);
   return { answer: (signal) => engine.backends.launches.outcome(by.treeId, runId, answer, signal) };
 }
