@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { VisitRequest } from "../index.ts";
+import { FaultPlan, faultyStore } from "../store/faulty.ts";
+import { memoryStore } from "../store/memory.ts";
 import { modes } from "../../test/support/modes.ts";
 import { asking, gate, open, parked, ruleOf, visit, playIn } from "../../test/support/visits.ts";
 
@@ -314,24 +316,24 @@ describe.each(modes)("$name", ({ options: mode }) => {
       expect(two).toEqual(one);
       expect(await parked(t)).toHaveLength(1);
     });
-  });
 
-  test("of two at once the second is made when the first cannot be stored", async () => {
-    const plan = new FaultPlan();
-    const store = faultyStore(memoryStore(), plan);
-    const t = await open({ store, reopen: { attempts: 1, pauseMs: 0 } });
-    await t.idle();
-    const batch = plan.holdBatch();
-    const request = { id: "v", start: { agent: "asks", input: [] } };
-    const first = ruleOf(visit(t, request));
-    await batch.reached;
-    const second = visit(t, request);
-    await new Promise((resolve) => setImmediate(resolve));
-    // It fails, again at its second try, and alone; what is empty can be written in between.
-    plan.failBatches(2, { after: -1 });
-    plan.failBatches(1, { after: 2 });
-    batch.release();
-    expect(await first).toBe("undone");
-    expect(await second).toMatchObject({ kind: "result", result: "[]" });
+    test("of two at once the second is made when the first cannot be stored", async () => {
+      const plan = new FaultPlan();
+      const store = faultyStore(memoryStore(), plan);
+      const t = await open({ store, reopen: { attempts: 1, pauseMs: 0 } });
+      await t.idle();
+      const batch = plan.holdBatch();
+      const request = { id: "v", start: { agent: "asks", input: [] } };
+      const first = ruleOf(visit(t, request));
+      await batch.reached;
+      const second = visit(t, request);
+      await new Promise((resolve) => setImmediate(resolve));
+      // It fails, again at its second try, and alone; what is empty can be written in between.
+      plan.failBatches(2, { after: -1 });
+      plan.failBatches(1, { after: 2 });
+      batch.release();
+      expect(await first).toBe("undone");
+      expect(await second).toMatchObject({ kind: "result", result: "[]" });
+    });
   });
 });
