@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { faultyStore, FaultPlan } from "../store/faulty.ts";
+import { memoryStore } from "../store/memory.ts";
 import { open, owner, parked, scripts, start, subject } from "../../test/support/asks.ts";
 
 describe("the cap", () => {
@@ -34,6 +36,34 @@ describe("the cap", () => {
     expect((await parked(t)).map(({ question }) => question)).toEqual(["1?", "2?"]);
     await t.crash();
     expect((await (await start(t, [{ question: "3?" }])).result()).status).toBe("failed");
+  });
+
+  test("counts nothing of what was asked and closed before either could be stored", async () => {
+    const plan = new FaultPlan();
+    const store = faultyStore(memoryStore(), plan);
+    const t = await open({ store, maxConcurrentCaller: 1, reopen: { attempts: 1, pauseMs: 0 } });
+    await start(t, [{ question: "0?" }]);
+    await owner(t).reply({ label: "asks", message: "x" });
+    await t.herd.take(subject);
+    await t.idle();
+    // The first batch is the assignment, the second the ask.
+    const batch = plan.holdBatch({ after: 1 });
+    scripts.set("1", [{ question: "1?" }]);
+    await owner(t).assign({ agent: "asks", task: "1" });
+    await batch.reached;
+    const closed = owner(t)
+      .close({ label: "asks" })
+      .catch((error: unknown) => error);
+    await new Promise((resolve) => setImmediate(resolve));
+    // Each fails, also at its second try and alone; what is empty can be written in between.
+    plan.failBatches(2, { after: -1 });
+    plan.failBatches(1, { after: 2 });
+    batch.release();
+    expect(await closed).toMatchObject({ reason: "undone" });
+    await t.idle();
+    while (await t.herd.take(subject));
+    await start(t, [{ question: "2?" }]);
+    expect(await parked(t)).toMatchObject([{ question: "2?" }]);
   });
 
   test("is one for programs and one for people, and none for owner ids", async () => {

@@ -21,6 +21,8 @@ export class Cap {
   readonly #kind: CapKind;
   readonly #limit: number | null;
   readonly #counted = new Map<string, Counted>();
+  /** What is not on disk yet. */
+  readonly #adding = new Map<string, { isUndone: boolean }>();
   /** What changed while the store is read: applied again afterwards, in this order. */
   #changes: (() => void)[] | undefined = [];
   #read: Promise<void> | undefined;
@@ -66,7 +68,15 @@ export class Cap {
   add(step: Step, id: string, counted: Counted = {}): void {
     step.put(keys.counted(this.#kind, id), counted);
     this.#change(() => this.#counted.set(id, counted));
-    step.ifUndone(() => this.#change(() => this.#counted.delete(id)));
+    const adding = { isUndone: false };
+    this.#adding.set(id, adding);
+    const over = () => void (this.#adding.get(id) === adding && this.#adding.delete(id));
+    step.after(over);
+    step.ifUndone(() => {
+      adding.isUndone = true;
+      over();
+      this.#change(() => this.#counted.delete(id));
+    });
   }
 
   /** In the batch that ends its waiting. What does not count is left alone. */
@@ -76,7 +86,11 @@ export class Cap {
     if (counted === undefined) return;
     step.del(key);
     this.#change(() => this.#counted.delete(id));
-    step.ifUndone(() => this.#change(() => this.#counted.set(id, counted)));
+    const adding = this.#adding.get(id);
+    step.ifUndone(() => {
+      // What was undone before it was never there.
+      if (!adding?.isUndone) this.#change(() => this.#counted.set(id, counted));
+    });
   }
 
   #change(change: () => void): void {
