@@ -297,6 +297,9 @@ describe.each(modes)("$name", ({ options: mode }) => {
       expect(await failureOf(owner(t).reply({ askId: user?.id ?? "", message: true }))).toBe("asks_a_person");
       expect(await failureOf(t.herd.inbox.answer({ askId: caller?.id ?? "", answer: "x" }))).toBe("asks_its_caller");
       expect(await failureOf(t.herd.inbox.answer({ askId: "nothing", answer: "x" }))).toBe("target_not_found");
+      await owner(t).assign({ agent: "both", task: "A" });
+      const toOwner = (await t.idle(), await parked(t)).find(({ question }) => question === "owner?");
+      expect(await failureOf(t.herd.inbox.answer({ askId: toOwner?.id ?? "", answer: "x" }))).toBe("asks_its_caller");
     });
 
     test("is pushed to no receiver and given by no handle", async () => {

@@ -173,8 +173,8 @@ function checkedAnswer(
   { message, operation, asPerson }: ReplyCommand,
   ask: AskRecord | undefined,
 ): Json | Promise<Json> {
+  if (ask && (ask.parked?.to === "user") !== (asPerson === true)) throw wrongSide(operation, ask);
   if (ask?.parked) {
-    if ((ask.parked.to === "user") !== (asPerson === true)) throw wrongSide(operation, ask);
     return checkAnswer(ask.parked, message, { operation });
   }
   if (typeof message !== "string" || message.trim() === "") {
