@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import type { z, ZodSafeParseResult } from "zod";
 import { invalidRequest } from "./errors.ts";
 
 /**
@@ -10,7 +10,7 @@ export function parseRequest<Schema extends z.ZodType>(
   schema: Schema,
   input: unknown,
 ): z.infer<Schema> {
-  const parsed = schema.safeParse(input ?? {});
+  const parsed = safely(operation, schema, input ?? {});
   if (parsed.success) return parsed.data;
   const unknown = parsed.error.issues.flatMap((issue) => (issue.code === "unrecognized_keys" ? issue.keys : []));
   if (unknown.length > 0) {
@@ -28,4 +28,23 @@ export function parseRequest<Schema extends z.ZodType>(
     field,
     rule: findings.join("; "),
   });
+}
+
+/** What is looked at by recursion, on a stack that ends, may be nested deeper than that. */
+function safely<Schema extends z.ZodType>(
+  operation: string,
+  schema: Schema,
+  input: unknown,
+): ZodSafeParseResult<z.infer<Schema>> {
+  try {
+    return schema.safeParse(input);
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    const rule = "is nested too deeply, or without an end";
+    throw invalidRequest(operation, "invalid_field", `request: ${rule}`, "nest it less", {
+      field: "request",
+      rule,
+      cause,
+    });
+  }
 }

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
-import type { VisitRequest } from "../index.ts";
+import type { Json, VisitRequest } from "../index.ts";
 import { asking, open, other, parked, ruleOf, subject, visit } from "../../test/support/visits.ts";
 
 type Ids = { ask: string; user: string; done: string; failed: string };
+
+const deep = JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`) as Json;
 
 /** What is refused by which rule. */
 const REFUSALS: [string, (ids: Ids) => Omit<VisitRequest, "subject">][] = [
@@ -36,6 +38,7 @@ const REFUSALS: [string, (ids: Ids) => Omit<VisitRequest, "subject">][] = [
   ["invalid_field", ({ ask }) => ({ cancel: [ask], start: { agent: "asks" } })],
   ["payload must be JSON", ({ ask }) => ({ resume: [{ id: ask, payload: undefined as never }] })],
   ["unknown_field", () => ({ begin: 1 }) as never],
+  ["is nested too deeply, or without an end", ({ ask }) => ({ cancel: [ask], start: { agent: "asks", input: deep } })],
 ];
 
 describe("a visit is refused, and nothing of it is done,", () => {

@@ -62,11 +62,12 @@ describe("a webhook", () => {
     ],
     ["a GET", 405, "invalid_field", () => new Request("https://x/")],
     ["one that no program fits", 400, "door_contract", (t) => delivery(t, "d", {})],
+    ["one that is nested without measure", 400, "invalid_field", (t) => nested(t)],
     ["one that is too large", 413, "too_large", (t) => delivery(t, "d", "x".repeat(1_100_000))],
   ])("refuses %s delivery with %i, %s, and does nothing", async (_what, status, reason, request) => {
     const t = await open();
     t.herd.on("door", () => undefined);
-    const door = await t.herd.door(webhook);
+    const door = await t.herd.door(reason === "invalid_field" ? { ...webhook, subject, contract: {} } : webhook);
     const answer = await door.fetch(request(t));
     expect([answer.status, ((await answer.json()) as { error: { reason: string } }).error.reason]).toEqual([
       status,
@@ -198,6 +199,12 @@ describe("a webhook", () => {
     expect(await failureOf(door.fetch(new Request("https://x/")))).toBe("no_webhook kind");
   });
 });
+
+function nested(t: TestHerd): Request {
+  const body = `${"[".repeat(400_000)}${"]".repeat(400_000)}`;
+  const headers = signDelivery({ secret, id: "d", timestamp: t.clock.now().getTime(), body });
+  return new Request("https://x/", { method: "POST", body, headers });
+}
 
 async function freePort(): Promise<number> {
   const server = createServer();
