@@ -130,8 +130,8 @@ export interface VisitWaits {
 export interface RunRecords {
   /** An assignment ended: in that batch its record does. */
   ended(step: Step, requestId: string, outcome: OutcomeRecord["outcome"]): void;
-  /** A question of a run is answered. */
-  answered(step: Step, runId: string): void;
+  /** A question of a run is about to be answered. */
+  answers(step: Step, runId: string): void;
   /** A worker resumed or took these entries. */
   noted(runId: string, ids: readonly string[]): Promise<void>;
 }

@@ -28,6 +28,7 @@ export async function expire(engine: Engine, key: string, askId: string, { tree,
       if (worker === undefined) return step.tree.unknown.length > 0 ? undefined : step.del(key);
       const { label } = worker.context;
       if (ask.parked.onExpiry === "resume") {
+        engine.runs.answers(step, runId);
         step.send(runId, { type: "reply", askId, message: { ...EXPIRED } as Json, files: [], at: step.now });
       } else {
         closeChain(engine, step, runId, {

@@ -83,7 +83,6 @@ export function recordAnswered(engine: Engine, fact: Fact<"ask.answered">, worke
       ...(callerKey !== undefined && { callerKey }),
     },
   };
-  engine.runs.answered(step, worker.context.runId);
   step.put(keys.ask(askId), answered);
   endWaiting(engine, ask, step);
   // Asks of one group: the clock stands still until the last of them is answered.

@@ -155,6 +155,7 @@ export function answerIn(engine: Engine, step: Step, ask: AskRecord, answer: Che
       ids: { askId, requestId },
     });
   }
+  engine.runs.answers(step, runId);
   step.send(runId, {
     type: "reply",
     askId,

@@ -30,6 +30,8 @@ export interface Done {
   cancelled: string[];
   /** The assignment that was resumed, taken or started. */
   requestId?: string;
+  /** The questions that were answered. */
+  answered?: string[];
   /** The one whose outcome the visit waits for: the outermost that waits for it. */
   top?: string;
   /** A worker in a process that was started: it has to accept before there is an assignment. */
@@ -66,6 +68,7 @@ export function makeVisit(
   let launched: Begun | undefined;
   let taken: OutcomeRecord | undefined;
   const resumedTop = resume[0] && topOf(engine, stepOf(resume[0].found.request.tree), resume[0].found);
+  if (resume.length > 0) done.answered = resume.map(({ found }) => found.entry.id);
   for (const found of cancel) cancelIn(engine, stepOf, found);
   for (const { found, answer } of resume) {
     const step = stepOf(found.request.tree);

@@ -59,6 +59,49 @@ describe.each(modes)("$name", ({ options: mode }) => {
       expect(await t.herd.run(runId)).toMatchObject({ status: "parked", result: { asks: [{ id: entry?.id }] } });
     });
 
+    test("that answers what another one asks ends with what the run comes to, and says so", async () => {
+      const t = await open();
+      const asked = await (await t.herd.door(submit("clerk"))).visit({ task: "A" });
+      await t.idle();
+      await t.crash();
+      const [entry] = await parked(t);
+      const answers = { name: "answers", contract: { resumeExpr: resumeFirst, startExpr: "null" } };
+      const answered = await (await t.herd.door(submit("clerk", answers))).visit({});
+      await t.idle();
+      expect(await t.herd.run(asked)).toMatchObject({ status: "parked", result: { asks: [{ id: entry?.id }] } });
+      expect(await t.herd.run(answered)).toMatchObject({
+        status: "succeeded",
+        result: { task: "A", answer: true },
+        resumed_interactions: [entry?.id],
+      });
+    });
+
+    test("that answers some of a group ends with those that are left", async () => {
+      const t = await open();
+      const { asks = [] } = await t.herd.visit({ subject, start: { agent: "asks-two", task: "A" } });
+      const answers = asks.map(({ id }) => ({
+        contract: { resumeExpr: () => ({ id, payload: "x" }), startExpr: () => null },
+      }));
+      const doors = await Promise.all(
+        answers.map((more, at) => t.herd.door(submit("clerk", { ...more, name: `s${at}` }))),
+      );
+      const ids = await Promise.all(doors.map((door) => door.visit({})));
+      await t.idle();
+      const [first, second] = await Promise.all(ids.map((id) => t.herd.run(id)));
+      expect(first).toMatchObject({ status: "parked", result: { asks: [{ id: asks[1]?.id, status: "asking" }] } });
+      expect(second).toMatchObject({ status: "succeeded", result: "xx" });
+    });
+
+    test("that came to its questions in another process is listed as parked", async () => {
+      const t = await open();
+      const door = await t.herd.door(submit("clerk"));
+      const asked = new Promise((resolve) => t.herd.on("question", resolve));
+      await door.visit({ task: "A" });
+      await asked;
+      await t.crash();
+      expect(await t.herd.runs()).toMatchObject([{ status: "parked" }]);
+    });
+
     test("that parked is resumed by a webhook, its outcome waits, and a later run takes it", async () => {
       const t = await open();
       await (await t.herd.door(submit("clerk"))).visit({ task: "A" });

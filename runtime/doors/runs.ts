@@ -7,7 +7,7 @@ import { suspendedOn } from "../asks/suspended.ts";
 import type { Done } from "../asks/visit-step.ts";
 import type { Engine, RunRecords } from "../engine.ts";
 import { HerdError, withoutUndefined } from "../errors.ts";
-import type { OutcomeRecord, ParkedRecord } from "../kernel/records.ts";
+import type { AskRecord, OutcomeRecord, ParkedRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import { keys, prefixed } from "../store/keys.ts";
 import type { DoorRun } from "./shapes.ts";
@@ -40,8 +40,8 @@ export class Runs implements RunRecords {
 
   /** In the batch of the visit that a submission is. */
   begin(step: Step, record: Pick<RunRow, "runId" | "door" | "agent">, done: Done): void {
-    const { action, requestId = "", top } = done;
-    const row: RunRow = { ...record, status: "running", startedAt: step.now, resumed: [] };
+    const { action, requestId = "", answered = [], top } = done;
+    const row: RunRow = { ...record, status: "running", startedAt: step.now, resumed: answered };
     if (action === "taken") {
       row.resumed.push(requestId);
       return this.#finish(step, row, endOf(step.read<OutcomeRecord>(keys.outcome(requestId))?.outcome));
@@ -57,16 +57,19 @@ export class Runs implements RunRecords {
     if (row) this.#finish(step, row, endOf(outcome));
   }
 
-  /** A question of a run is answered: a record that stood open until now has ended with its questions. */
-  answered(step: Step, runId: string): void {
+  /**
+   * A question of a run is about to be answered: a record that stood open until now has ended with its questions. One of a
+   * submission that answers begins after that.
+   */
+  answers(step: Step, runId: string): void {
     const top = chainOf(step.tree, runId)[0]?.context.assignment?.requestId;
     const row = top === undefined ? undefined : this.#of(step, top);
     if (row === undefined) return;
     const asks = [...step.tree.workers()].flatMap(({ context }) => {
       const requestId = context.assignment?.requestId ?? "";
       const listed = step.read<ParkedRecord>(keys.parked(step.tree.ownerKey, requestId))?.askIds ?? [];
-      // As they are on disk: before this answer.
-      return listed.flatMap((askId) => questionOf(this.#engine, askId)).filter(({ ask }) => ask?.answer === undefined);
+      const open = listed.filter((askId) => step.read<AskRecord>(keys.ask(askId))?.answer === undefined);
+      return open.flatMap((askId) => questionOf(this.#engine, askId));
     });
     if (asks.length > 0) this.#finish(step, row, parkedAs(asks));
   }
@@ -105,9 +108,14 @@ export class Runs implements RunRecords {
 
   /** Every record, as a list shows it. */
   async list(): Promise<DoorRun[]> {
-    const rows = await this.#engine.kernel.range(prefixed(keys.run("")));
+    const { kernel } = this.#engine;
+    const rows = (await kernel.range(prefixed(keys.run("")))).map(([, text]) => JSON.parse(text) as RunRow);
+    // Of a run that came to its questions when this process was not there yet, nobody has ended the record.
+    for (const { status, requestId } of rows) {
+      if (status === "running" && requestId !== undefined) await this.look(requestId);
+    }
     return rows
-      .map(([, text]) => JSON.parse(text) as RunRow)
+      .map((row) => (row.status === "running" ? (kernel.read<RunRow>(keys.run(row.runId)) ?? row) : row))
       .toSorted((a, b) => a.startedAt - b.startedAt || (a.runId < b.runId ? -1 : 1))
       .map((row) => {
         const { result: _, error: __, resumed_interactions: ___, ...shown } = viewOf(row);

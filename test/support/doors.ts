@@ -21,6 +21,13 @@ const agents = {
       return { task, answer, locale: worker.extras["locale"] ?? null };
     },
   },
+  "asks-two": {
+    description: "Asks two things at once",
+    run: async (_task, worker) => {
+      const asks = ["a?", "b?"].map((question) => worker.ask({ question, groupId: "g" }));
+      return (await Promise.all(asks)).join("");
+    },
+  },
   echo: { description: "Gives its input", run: async (task, worker) => ({ task, input: worker.input ?? null }) },
   fails: {
     description: "Fails",
