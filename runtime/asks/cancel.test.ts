@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
+import { keys } from "../store/keys.ts";
+import { memoryStore } from "../store/memory.ts";
 import { modes } from "../../test/support/modes.ts";
 import { asking, gate, open, parked, ruleOf, subject, visit, playIn } from "../../test/support/visits.ts";
 
@@ -112,4 +114,51 @@ describe.each(modes)("$name", ({ options: mode }) => {
       expect(await parked(t)).toEqual([]);
     });
   });
+});
+
+/** A memory store whose reading of one range can be stopped. */
+function slowStore() {
+  const store = memoryStore();
+  const holds = new Map<string, { reached: () => void; go: Promise<void> }>();
+  const { range } = store;
+  store.range = async (bounds) => {
+    const held = holds.get(bounds.gte);
+    held?.reached();
+    await held?.go;
+    return range.call(store, bounds);
+  };
+  const hold = (prefix: string) => {
+    const [reached, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    holds.set(prefix, { reached: reached.resolve, go: go.promise });
+    return { reached: reached.promise, go: () => (holds.delete(prefix), go.resolve()) };
+  };
+  return { store, hold };
+}
+
+test("two runs at once takes both, also when one is read again while the other is still to be read", async () => {
+  const { store, hold } = slowStore();
+  const t = await open({ store });
+  const group = ["1?", "2?"].map((question) => ({ question, groupId: "g" }));
+  const [first = "", second = ""] = await asking(t, group);
+  const [other = ""] = await asking(t, { question: "3?" });
+  const trees = new Map((await parked(t)).map(({ id, requestId }) => [id, keys.request(requestId)]));
+  const rowsOf = (id: string) => `a!${JSON.parse(store.get(trees.get(id) ?? "") ?? "").tree}!`;
+  await t.crash();
+  const reading = hold(rowsOf(other));
+  const cancelling = visit(t, { cancel: [first, other] });
+  await reading.reached;
+  // It is undone after it closed the run in memory.
+  expect(await ruleOf(visit(t, { cancel: [first], resume: [{ id: second, payload: "x" }] }))).toBe(
+    "cancel_resume_overlap",
+  );
+  const again = hold(rowsOf(first));
+  const looking = (await t.herd.assignment(first.split(".")[0] ?? "")).status();
+  await again.reached;
+  reading.go();
+  for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+  again.go();
+  expect(await cancelling).toMatchObject({ cancelled: [first, other] });
+  await looking;
+  await t.idle();
+  expect(await parked(t)).toEqual([]);
 });

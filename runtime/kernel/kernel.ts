@@ -20,6 +20,8 @@ export class Kernel {
   readonly #activating = new Map<string, Promise<Tree>>();
   /** Trees dropped with uncommitted rows: they are read again only after everything queued is on disk. */
   readonly #stale = new Set<string>();
+  /** Trees that are not what is on disk: whoever holds one while it awaits something else reads it again. */
+  readonly #dropped = new WeakSet<Tree>();
   #committer!: Committer;
   /** The steps that run now: one, or one for each tree of a command that touches several. */
   #steps: readonly Step[] = [];
@@ -150,7 +152,7 @@ export class Kernel {
         if (this.#committer.recovery) await this.ready();
         const tree = this.#trees.get(treeId) ?? (await this.#activate(treeId, options.owner ?? { id: "" }));
         this.#committer.admit(options.operation, options.refusable);
-        if (!this.#stale.has(treeId)) return this.#runOn(tree, body, options);
+        if (!this.#dropped.has(tree)) return this.#runOn(tree, body, options);
       }
     } finally {
       this.unpin(treeId);
@@ -176,9 +178,7 @@ export class Kernel {
         for (const { id, owner = { id: "" } } of trees) read.push(await this.tree(id, owner));
         this.#committer.admit(options.operation, options.refusable);
         // One may have been dropped while another was read.
-        const isCurrent = read.every(
-          (tree) => !this.#stale.has(tree.id) && (this.#trees.get(tree.id) ?? tree) === tree,
-        );
+        const isCurrent = read.every((tree) => !this.#dropped.has(tree) && (this.#trees.get(tree.id) ?? tree) === tree);
         if (isCurrent && !this.#committer.recovery) return await this.#runOnAll(read, body, options);
       }
     } finally {
@@ -360,6 +360,7 @@ export class Kernel {
   #drop(tree: Tree): void {
     if (this.#trees.get(tree.id) === tree) this.#trees.delete(tree.id);
     this.#stale.add(tree.id);
+    this.#dropped.add(tree);
   }
 
   #forgetIdle(): void {
