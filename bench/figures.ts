@@ -1,11 +1,23 @@
 import { cycle, type CycleFigure } from "./cycle.ts";
 import { heap, type HeapFigure } from "./heap.ts";
+import { disk, type DiskFigure } from "./disk.ts";
+import { jq, type JqFigure } from "./jq.ts";
+import { listing, type ListingFigure } from "./listing.ts";
 import type { Machine } from "./machine.ts";
 import { parked, type ParkedFigure } from "./parked.ts";
+import { resume, type ResumeFigure } from "./resume.ts";
 import { trees, type TreesFigure } from "./trees.ts";
 
 /** What one measurement gives, told apart by its name. */
-export type Figure = CycleFigure | ParkedFigure | TreesFigure | HeapFigure;
+export type Figure =
+  | CycleFigure
+  | ParkedFigure
+  | TreesFigure
+  | HeapFigure
+  | ResumeFigure
+  | ListingFigure
+  | JqFigure
+  | DiskFigure;
 export type FigureName = Figure["name"];
 export type FigureOf<Name extends FigureName> = Extract<Figure, { name: Name }>;
 
@@ -37,6 +49,11 @@ export const POINTS: readonly Point[] = [
   { of: { name: "trees" }, measure: trees },
   { of: { name: "heap", workersPerTree: 100 }, measure: () => heap(100) },
   { of: { name: "heap", workersPerTree: 1 }, measure: () => heap(1) },
+  { of: { name: "resume", concurrency: 1 }, measure: () => resume(1) },
+  { of: { name: "resume", concurrency: 100 }, measure: () => resume(100) },
+  { of: { name: "listing" }, measure: listing },
+  { of: { name: "jq" }, measure: jq },
+  { of: { name: "disk" }, measure: disk },
 ];
 
 /** The figures that can be asked for by name. */

@@ -26,6 +26,17 @@ const figures: Figure[] = [
   { name: "trees", owners: 9_000, maxTrees: 900, cyclesPerSecond: 2_511, warmCyclesPerSecond: 2_903, ratio: 0.865 },
   { name: "heap", workersPerTree: 100, workers: 5_001, bytesPerWorker: 2_962 },
   { name: "heap", workersPerTree: 1, workers: 5_002, bytesPerWorker: 8_308 },
+  {
+    ...{ name: "resume", concurrency: 1, resumesPerSecond: 604, rawPerSecond: 1_510, ratio: 0.4 },
+    ...{ ratios: [0.4, 0.372, 0.418] },
+  },
+  {
+    ...{ name: "resume", concurrency: 100, resumesPerSecond: 2_222, rawPerSecond: 4_040, ratio: 0.55 },
+    ...{ ratios: [0.55, 0.549, 0.561] },
+  },
+  { name: "listing", entries: 11_000, subjects: 110, listAllMs: 188, listOneMs: 2.13 },
+  { name: "jq", evaluationsPerSecond: 811, atOncePerSecond: 1_612, functionsPerSecond: 98_000, firstMs: 77.4 },
+  { name: "disk", entries: 120_000, rssMb: 131, emptyRssMb: 129, heapMb: 21.3, emptyHeapMb: 20.9 },
 ];
 const measurement: Measurement = {
   date: "2026-03-01",
@@ -131,7 +142,9 @@ describe("npm run bench", () => {
   test("refuses a figure that there is not, and names those that there are", () => {
     const { status, stderr } = bench("cycles");
     expect(status).toBe(2);
-    expect(stderr).toBe("There is no figure cycles. Next: use one of cycle, parked, trees, heap, or --all.\n");
+    expect(stderr).toBe(
+      "There is no figure cycles. Next: use one of cycle, parked, trees, heap, resume, listing, jq, disk, or --all.\n",
+    );
   });
 
   test("measures by name in the order asked for, and what lies between only with everything", () => {

@@ -6,6 +6,8 @@ import { LEVEL_OPTIONS } from "../runtime/store/level.ts";
 
 /** What one assignment with one question costs at least: four commits that wait for each other. */
 export const WRITES_PER_CYCLE = 4;
+/** What an answer to a parked ask costs at least, until the next ask is parked. */
+export const WRITES_PER_RESUME = 2;
 export const VALUE_BYTES = 1_000;
 /** Far more values than fit one compressed block, so that their repetition cannot be compressed away. */
 const POOL_SIZE = 4_096;
@@ -13,7 +15,7 @@ const POOL_SIZE = 4_096;
 /**
  * Measures how many cycles a second this machine's disk allows when nothing but LevelDB is in the way.
  *
- * A cycle is four writes one after another, each awaited; a write puts 1,000 incompressible bytes under a fresh key.
+ * A cycle is some writes one after another, each awaited; a write puts 1,000 incompressible bytes under a fresh key.
  * Writes go through a first-in-first-out pump without a cap: while one batch is being written with fsync, everything
  * queued meanwhile becomes the next. LevelDB (classic-level, what `level` is under Node) has the product's options.
  *
@@ -27,7 +29,10 @@ export async function rawCycles(options: {
   concurrency: number;
   seconds: number;
   directory: string;
+  /** How many writes one after another are a cycle; four unless set. */
+  writes?: number;
 }): Promise<{ cyclesPerSecond: number }> {
+  const { writes = WRITES_PER_CYCLE } = options;
   const location = join(options.directory, "raw");
   const db = new Level<string, Buffer>(location, { ...LEVEL_OPTIONS, valueEncoding: "buffer", errorIfExists: true });
   const values = Array.from({ length: POOL_SIZE }, () => randomBytes(VALUE_BYTES));
@@ -39,7 +44,7 @@ export async function rawCycles(options: {
     let cycles = 0;
     const caller = async (): Promise<void> => {
       while (performance.now() < end) {
-        for (let n = 0; n < WRITES_PER_CYCLE; n++) await write();
+        for (let n = 0; n < writes; n++) await write();
         cycles++;
       }
     };

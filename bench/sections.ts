@@ -1,5 +1,5 @@
 import type { Figure, FigureName, FigureOf } from "./figures.ts";
-import { VALUE_BYTES, WRITES_PER_CYCLE } from "./raw.ts";
+import { VALUE_BYTES, WRITES_PER_CYCLE, WRITES_PER_RESUME } from "./raw.ts";
 import { CONCURRENCY } from "./trees.ts";
 import { count, counted } from "./words.ts";
 
@@ -74,6 +74,55 @@ in memory at a time. Beside them, in turns, ${counted(CONCURRENCY, "owner")} who
       workersPerTree: null,
       workers: { what: "workers waiting at the end", unit: "workers" },
       bytesPerWorker: { what: "heap for one more", unit: "bytes a worker" },
+    },
+  },
+  resume: {
+    title: "Answers to parked asks beside the raw limit",
+    about: `Each visitor resumes a run that asks again as soon as it is answered: the answer claimed, the run gone on, its next ask
+on disk, and told to the visitor. The raw limit is ${WRITES_PER_RESUME} writes of ${count(VALUE_BYTES)} bytes one after another, as above.`,
+    column: ({ concurrency }) => counted(concurrency, "visitor"),
+    quantities: {
+      concurrency: null,
+      resumesPerSecond: { what: "product, median of the rounds", unit: "answers a second" },
+      rawPerSecond: { what: "raw limit, median of the rounds", unit: "answers a second" },
+      ratio: { what: "ratio, median of the rounds", unit: "product ÷ raw limit" },
+      ratios: { what: "ratio of each round", unit: "product ÷ raw limit" },
+    },
+  },
+  listing: {
+    title: "Listing what is parked",
+    about: `Asks of many subjects that share one key, listed by that key; and one subject of them by its own. Medians of several
+listings in a process that has just opened the store.`,
+    column: () => "value",
+    quantities: {
+      entries: { what: "entries that share the key", unit: "entries" },
+      subjects: { what: "subjects that they belong to", unit: "subjects" },
+      listAllMs: { what: "all of them", unit: "milliseconds" },
+      listOneMs: { what: "those of one subject", unit: "milliseconds" },
+    },
+  },
+  jq: {
+    title: "Evaluations of a door's programs",
+    about: `The same contract, as jq programs in worker threads and as functions in this one: what to resume out of what is parked.`,
+    column: () => "value",
+    quantities: {
+      evaluationsPerSecond: { what: "jq, one after another", unit: "evaluations a second" },
+      atOncePerSecond: { what: "jq, as many at once as there is to do", unit: "evaluations a second" },
+      functionsPerSecond: { what: "functions", unit: "evaluations a second" },
+      firstMs: { what: "the first one, which starts a thread", unit: "milliseconds" },
+    },
+  },
+  disk: {
+    title: "Memory beside what is parked on disk",
+    about: `A process opens the store that others parked everything in, and lists one subject. Beside it one that opens an empty
+store.`,
+    column: () => "value",
+    quantities: {
+      entries: { what: "entries parked on disk", unit: "entries" },
+      rssMb: { what: "memory of the process", unit: "MB" },
+      emptyRssMb: { what: "memory with an empty store", unit: "MB" },
+      heapMb: { what: "heap in use", unit: "MB" },
+      emptyHeapMb: { what: "heap in use with an empty store", unit: "MB" },
     },
   },
 };
