@@ -57,7 +57,7 @@ export class HerdEngine implements Engine {
   readonly roster: Roster;
   readonly kernel: Kernel;
   readonly deliveries: Deliveries;
-  readonly visits = new Visits(this);
+  readonly visits: Visits = new Visits(this);
   readonly inbox: Inbox;
   readonly runs: Runs;
   readonly doors: Doors;

@@ -46,6 +46,7 @@ export class Inbox implements InboxDesk {
    */
   async answer(request: unknown): Promise<ReplyReceipt> {
     const { askId, answer, id } = parseRequest("answer", Answer, request);
+    await this.#engine.kernel.ready();
     const ask = this.#engine.kernel.read<AskRecord>(keys.ask(askId));
     if (ask === undefined) throw notFound(askId);
     return reply(this.#engine, {

@@ -68,6 +68,8 @@ export interface ReplyCommand {
  */
 export async function reply(engine: Engine, given: ReplyCommand): Promise<ReplyReceipt> {
   const { files = [], id, cwd, operation } = given;
+  // Otherwise nothing is awaited: commands run in the order of their calls.
+  if (engine.kernel.recovers) await engine.kernel.ready();
   const place = given.askId === undefined ? labelledPlace(engine, given) : {};
   const command: ReplyCommand = { ...given, ...(place instanceof Promise ? await place : place) };
   const named = command.askId === undefined ? undefined : askOf(engine, command.askId, given);

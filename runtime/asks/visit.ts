@@ -68,6 +68,7 @@ async function make(engine: Engine, request: unknown, options: VisitOptions): Pr
   }
   try {
     const next = await engine.whileOpen(orAborted(watch.next, fields.signal));
+    await engine.kernel.ready();
     const outcome = await comeTo(engine, done, next, fields.receives);
     const { visitor } = options;
     if (visitor !== undefined && done.action === "resumed") await engine.runs.noted(visitor, idsOf(fields));
@@ -90,6 +91,7 @@ async function begin(engine: Engine, request: unknown, options: VisitOptions): P
   const owner = ownerKeyOf(fields.owner);
   const idKey = fields.id === undefined ? undefined : keys.callerId(owner, `visit:${fields.id}`);
   const hash = idKey === undefined ? "" : hashOf(fields);
+  await engine.kernel.ready();
   const before = idKey && (await knownVisit(engine, idKey, hash, fields));
   const found = before && (await again(engine, fields, before, options));
   if (found) return found;

@@ -72,6 +72,7 @@ export class HerdHost implements ControlHost {
     ...[answer, options]: Parameters<Question["reply"]>
   ): Promise<ReplyReceipt> {
     this.#herd.assertOpen("reply");
+    await this.#engine.kernel.ready();
     const ask = this.#engine.kernel.read<AskRecord>(keys.ask(askId));
     const request = ask && this.#engine.request(ask.requestId);
     if (ask && request) return this.#engine.replyTo(ask, request, answer, options, cwd);

@@ -141,7 +141,9 @@ export class Deliveries {
       const left = (this.#reserved.get(requestId) ?? 1) - 1;
       if (left > 0) return void this.#reserved.set(requestId, left);
       this.#reserved.delete(requestId);
-      this.#offer(requestId);
+      const { kernel } = this.#options;
+      if (kernel.recovers) kernel.inBackground(kernel.ready().then(() => this.#offer(requestId)));
+      else this.#offer(requestId);
     };
   }
 

@@ -124,7 +124,7 @@ export class Doors {
 
   /** Of two who change doors at once the second waits for the first. */
   #inOrder<T>(change: () => Promise<T>): Promise<T> {
-    const changed = this.#changing.then(change);
+    const changed = this.#changing.then(() => this.#engine.kernel.ready()).then(change);
     this.#changing = changed.catch(() => undefined);
     return changed;
   }

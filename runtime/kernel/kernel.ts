@@ -97,8 +97,15 @@ export class Kernel {
 
   /** Rows on disk, after everything queued before the call. */
   async range(bounds: Range): Promise<Row[]> {
-    await this.settled();
-    return this.store.range(bounds);
+    for (;;) {
+      await this.settled();
+      try {
+        return await this.store.range(bounds);
+      } catch (error) {
+        // A batch that failed meanwhile is being written again, for which the store is closed and opened.
+        if (this.#committer.recovery === undefined) throw error;
+      }
+    }
   }
 
   /** Resolves when everything queued so far is on disk: refusals and lists wait for it. */
@@ -109,8 +116,13 @@ export class Kernel {
 
   /** Resolves when the store can be read: it cannot while a failed batch is being recovered. */
   async ready(): Promise<void> {
-    await this.#committer.recovery;
+    while (this.#committer.recovery) await this.#committer.recovery;
     if (this.fence) throw this.fence;
+  }
+
+  /** A failed batch is being written again, and the store may be closed: who reads waits until it is `ready`. */
+  get recovers(): boolean {
+    return this.#committer.recovery !== undefined;
   }
 
   get idle(): boolean {

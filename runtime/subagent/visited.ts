@@ -29,6 +29,7 @@ export async function visitedPlaces({ kernel }: Engine, { treeId, path }: Place)
  * @throws HerdError `target_ambiguous` when several such runs have the label.
  */
 export function placeOf(engine: Engine, by: Place, label: string, operation: string): Place | Promise<Place> {
+  if (engine.kernel.recovers) return engine.kernel.ready().then(() => placeOf(engine, by, label, operation));
   const own = engine.kernel.read<LabelRecord>(keys.label(by.workspace, label));
   return by.path !== "" || own !== undefined ? by : visitedPlaceOf(engine, by, label, operation);
 }
