@@ -255,7 +255,8 @@ function openAskOf(
   if (worker.kind === "resting" || askId === undefined)
     throw notAsking(operation, label, shownState(worker.state, worker.context));
   const ask = step.read<AskRecord>(keys.ask(askId));
-  if (ask && (!engine.deliveries.mayKnow(owner, ask.deliveryId) || engine.backends.delivering(step, ask))) {
+  const whose = owner === step.tree.ownerKey ? step.tree.owner : undefined;
+  if (ask && (!engine.deliveries.mayKnow(owner, ask.deliveryId, whose) || engine.backends.delivering(step, ask))) {
     throw new HerdError({
       category: "worker_busy",
       reason: "newer_question",

@@ -1,12 +1,12 @@
 import type { Question } from "../asks/question.ts";
-import { HerdError, messageOf } from "../errors.ts";
+import { messageOf } from "../errors.ts";
 import type { Events } from "../events.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { AskRecord, DeliveryRecord, OutcomeRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
 import { addressOf, ownerKeyOf } from "../owners.ts";
 import { keys, prefixed } from "../store/keys.ts";
 import { passFailpoint } from "../store/failpoint.ts";
-import { Desk, type Receiver } from "./desk.ts";
+import { Desk, receiverExists, type Receiver } from "./desk.ts";
 import type { Result } from "./result.ts";
 
 /** What somebody who waits for an assignment is told. */
@@ -71,6 +71,11 @@ export class Deliveries {
     return running;
   }
 
+  /** For how many owners something is kept in memory. */
+  get desks(): number {
+    return this.#desks.size;
+  }
+
   /**
    * Makes a receiver the owner's, and hands it everything that is open.
    * @throws HerdError `receiver_exists` unless `replace` is set.
@@ -91,6 +96,7 @@ export class Deliveries {
       desk.clear();
       // Whoever receives for the scope goes on.
       desk.load();
+      this.#putAway(treeId);
     };
   }
 
@@ -105,10 +111,11 @@ export class Deliveries {
     return () => {
       if (this.#scopes.get(scope) !== receiver) return;
       this.#scopes.delete(scope);
-      for (const desk of this.#desks.values()) {
+      for (const [owner, desk] of this.#desks) {
         if (desk.scoped !== receiver) continue;
         desk.scoped = undefined;
         if (desk.own === undefined) desk.clear();
+        this.#putAway(owner);
       }
     };
   }
@@ -159,12 +166,14 @@ export class Deliveries {
   }
 
   /** Whether this owner may know of a delivery: it was handed to its receiver, or there is none to hand it to. */
-  mayKnow(owner: string, deliveryId: string): boolean {
-    if (this.#desks.get(owner)?.receiver?.onQuestion === undefined) return true;
+  mayKnow(owner: string, deliveryId: string, whose: OwnerRef | undefined): boolean {
+    if (whose === undefined || this.#receiverOf(whose)?.onQuestion === undefined) return true;
     if (this.#handed.has(deliveryId)) return true;
     const { kernel } = this.#options;
-    const older = Number.parseInt(deliveryId.slice(0, 6), 36) < kernel.epoch;
-    return older || kernel.read(keys.delivery(owner, deliveryId)) === undefined;
+    return (
+      Number.parseInt(deliveryId.slice(0, 6), 36) < kernel.epoch ||
+      kernel.read(keys.delivery(owner, deliveryId)) === undefined
+    );
   }
 
   /** Whether a receiver's handler has this delivery now: nobody else may take it meanwhile. */
@@ -204,6 +213,7 @@ export class Deliveries {
     this.#handed.delete(deliveryId);
     if (askId !== undefined) this.#unheard.delete(askId);
     this.#desks.get(owner)?.remove(deliveryId);
+    this.#putAway(owner);
     this.tell(requestId, { type: "changed" });
   }
 
@@ -299,11 +309,19 @@ export class Deliveries {
             error,
             retryAt: new Date(retryAt).toISOString(),
           }),
-        quiet: () => this.#options.quiet(),
+        quiet: () => {
+          this.#putAway(treeId);
+          this.#options.quiet();
+        },
       });
       this.#desks.set(treeId, desk);
     }
     return desk;
+  }
+
+  /** A receiver of a scope meets more and more owners: what none of them needs any more is not kept. */
+  #putAway(treeId: string): void {
+    if (this.#desks.get(treeId)?.isSpare) this.#desks.delete(treeId);
   }
 
   async #load(treeId: string): Promise<void> {
@@ -372,14 +390,4 @@ export class Deliveries {
     this.#warnedAt = kernel.now();
     process.emitWarning(message, { type: "HerdUnheardQuestion" });
   }
-}
-
-function receiverExists(who: string, how: string): HerdError {
-  return new HerdError({
-    category: "invalid_request",
-    reason: "receiver_exists",
-    message: `The ${who} already has a receiver, here or in a process that is connected`,
-    nextAction: `detach it first, or take over with ${how}`,
-    operation: "receive",
-  });
 }

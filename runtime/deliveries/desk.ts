@@ -1,4 +1,5 @@
 import type { Question } from "../asks/question.ts";
+import { HerdError } from "../errors.ts";
 import type { DeliveryRecord } from "../kernel/records.ts";
 import type { Result } from "./result.ts";
 
@@ -71,6 +72,11 @@ export class Desk {
   /** Handlers under way, and looking for what is open. */
   get running(): number {
     return this.#running + (this.#loading ? 1 : 0);
+  }
+
+  /** Nobody has it as an own one, and nothing is open: the next delivery may as well find another one. */
+  get isSpare(): boolean {
+    return this.own === undefined && this.running === 0 && this.#open.size === 0 && this.#attempts.size === 0;
   }
 
   /** The last failure of a delivery of this run, for the list. */
@@ -161,4 +167,15 @@ export class Desk {
       this.#options.quiet();
     }
   }
+}
+
+/** An owner, and a scope, has one receiver. @param how the second one may take over. */
+export function receiverExists(who: string, how: string): HerdError {
+  return new HerdError({
+    category: "invalid_request",
+    reason: "receiver_exists",
+    message: `The ${who} already has a receiver, here or in a process that is connected`,
+    nextAction: `detach it first, or take over with ${how}`,
+    operation: "receive",
+  });
 }

@@ -121,3 +121,23 @@ test("one in another process hears as well, and its end frees the place", async 
   await until(() => next.heard.length > 0);
   expect([all.heard, next.heard]).toEqual([["A"], ["B"]]);
 });
+
+test("a receiver of a scope keeps nothing in memory for owners that need nothing any more", async () => {
+  const t = await open();
+  const { deliveries } = (t.herd as unknown as { engine: { deliveries: { desks: number } } }).engine;
+  const before = deliveries.desks;
+  const all = recorder();
+  const stop = t.herd.receive({ scope: "shop" }, all);
+  for (const number of ["1", "2", "3"]) {
+    await t.herd.owner(order(number)).assign({ agent: "asks", task: number });
+    await t.idle();
+    await t.herd.owner(order(number)).reply({ label: "asks", message: "yes" });
+    await t.idle();
+  }
+  expect(all.heard).toHaveLength(6);
+  expect(deliveries.desks).toBe(before);
+  t.herd.owner(order("4"), all).detach();
+  stop();
+  await t.idle();
+  expect(deliveries.desks).toBe(before);
+});
