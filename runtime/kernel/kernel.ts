@@ -116,7 +116,8 @@ export class Kernel {
 
   /** Resolves when the store can be read: it cannot while a failed batch is being recovered. */
   async ready(): Promise<void> {
-    while (this.#committer.recovery) await this.#committer.recovery;
+    do await this.#committer.recovery;
+    while (this.#committer.recovery);
     if (this.fence) throw this.fence;
   }
 
