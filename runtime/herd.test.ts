@@ -40,6 +40,9 @@ const refusalOf = (work: Promise<unknown>) =>
     (error: unknown) => error as HerdError,
   );
 
+const circle: { again?: unknown } = {};
+circle.again = circle;
+
 describe("createHerd", () => {
   test.each(["20.20.2", "22.18.9"])("under Node.js %s says what it needs", (version) => {
     expect(() => checkNode(version)).toThrow(/needs Node\.js 22\.19 or newer, this is .*Next: run it with a newer/);
@@ -265,6 +268,7 @@ describe("assign", () => {
     ["a deadline of zero", { deadlineMs: 0 }, "deadlineMs"],
     ["an empty id", { id: "" }, "id"],
     ["metadata beyond 16 KB", { metadata: "x".repeat(16_400) }, "metadata"],
+    ["metadata with a circle", { metadata: circle }, "metadata"],
     ["a blank file", { files: [" "] }, "files"],
     ["a folder that is not there", { cwd: "./no/such/folder" }, "cwd"],
     ["an unknown field", { tsak: "A" }, "tsak"],

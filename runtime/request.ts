@@ -1,5 +1,30 @@
-import type { z, ZodSafeParseResult } from "zod";
+import { z, type ZodSafeParseResult } from "zod";
+import type { Json } from "../machines/vocabulary.ts";
 import { invalidRequest } from "./errors.ts";
+
+const RULE = "must be JSON, which has no circles";
+const anyJson = z.json();
+
+/** Any JSON, copied. What has a circle passes zod's own schema, which names no rule either, and cannot be written. */
+export const json = z.unknown().transform((value, context): Json => {
+  const parsed = anyJson.safeParse(value);
+  if (parsed.success && isWritable(value)) return parsed.data as Json;
+  context.addIssue(RULE);
+  return z.NEVER;
+});
+
+/** Anything that may be JSON: what else is wrong with it is said by whoever knows what it is for. */
+export const payload = z.unknown().refine(isWritable, RULE);
+
+function isWritable(value: unknown): boolean {
+  try {
+    JSON.stringify(value);
+    return true;
+  } catch (error) {
+    if (error instanceof TypeError) return false;
+    throw error;
+  }
+}
 
 /**
  * Parses a request at the edge.

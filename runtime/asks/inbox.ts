@@ -3,7 +3,7 @@ import type { AnswerFormat, Json } from "../../machines/vocabulary.ts";
 import type { Engine, InboxDesk } from "../engine.ts";
 import { HerdError, withoutUndefined } from "../errors.ts";
 import type { AskRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
-import { parseRequest } from "../request.ts";
+import { json, parseRequest } from "../request.ts";
 import { keys, prefixed } from "../store/keys.ts";
 import { nonBlank } from "../subagent/acceptance.ts";
 import type { InboxEntry } from "./people.ts";
@@ -12,7 +12,7 @@ import { reply } from "./reply.ts";
 
 const Answer = z.strictObject({
   askId: nonBlank,
-  answer: z.json(),
+  answer: json,
   id: nonBlank.max(512, "must be at most 512 characters").optional(),
 });
 

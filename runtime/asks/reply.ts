@@ -8,7 +8,7 @@ import { noEvidence, readEvidence } from "../evidence/evidence.ts";
 import type { AskRecord, CallerIdRecord, OwnerRef } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import { ownerKeyOf, sees } from "../owners.ts";
-import { parseRequest } from "../request.ts";
+import { json, parseRequest } from "../request.ts";
 import { hashed, keys } from "../store/keys.ts";
 import { nonBlank } from "../subagent/acceptance.ts";
 import { findWorker } from "../subagent/target.ts";
@@ -19,7 +19,7 @@ import type { ReplyReceipt } from "./question.ts";
 const ReplyFields = z.strictObject({
   askId: nonBlank.optional(),
   label: z.string().regex(LABEL_PATTERN, `must match ${LABEL_PATTERN.source}`).optional(),
-  message: z.json(),
+  message: json,
   files: z.array(nonBlank).optional(),
   id: nonBlank.max(512, "must be at most 512 characters").optional(),
 });

@@ -3,7 +3,7 @@ import type { Engine } from "../engine.ts";
 import { HerdError, internalFailure, invalidRequest } from "../errors.ts";
 import type { OwnerRef } from "../kernel/records.ts";
 import { subjectOf } from "../owners.ts";
-import { parseRequest } from "../request.ts";
+import { json, parseRequest } from "../request.ts";
 import { nonBlank } from "../subagent/acceptance.ts";
 import { parkedOn } from "./parked.ts";
 import { outcomeJson, parkedJson } from "./seed-json.ts";
@@ -11,7 +11,7 @@ import { visit } from "./visit.ts";
 import type { ParkedToolName, VisitRequest } from "./visit-shapes.ts";
 
 const List = z.strictObject({});
-const Resume = z.strictObject({ interaction_id: nonBlank, payload: z.json().optional() });
+const Resume = z.strictObject({ interaction_id: nonBlank, payload: json.optional() });
 const Cancel = z.strictObject({ ids: z.array(nonBlank) });
 
 /** Who calls a tool. */

@@ -5,6 +5,9 @@ import { asking, open, other, parked, ruleOf, subject, visit } from "../../test/
 type Ids = { ask: string; user: string; done: string; failed: string };
 
 const deep = JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`) as Json;
+const circle: { again?: Json } = {};
+circle.again = circle;
+const named = (field: string) => `${field}: must be JSON, which has no circles`;
 
 /** What is refused by which rule. */
 const REFUSALS: [string, (ids: Ids) => Omit<VisitRequest, "subject">][] = [
@@ -39,6 +42,11 @@ const REFUSALS: [string, (ids: Ids) => Omit<VisitRequest, "subject">][] = [
   ["payload must be JSON", ({ ask }) => ({ resume: [{ id: ask, payload: undefined as never }] })],
   ["unknown_field", () => ({ begin: 1 }) as never],
   ["is nested too deeply, or without an end", ({ ask }) => ({ cancel: [ask], start: { agent: "asks", input: deep } })],
+  [named("start.input"), ({ ask }) => ({ cancel: [ask], start: { agent: "asks", input: circle } })],
+  [named("start.metadata"), () => ({ start: { agent: "asks", task: "A", metadata: circle } })],
+  [named("start.metadata"), () => ({ start: { agent: "asks", task: "A", metadata: 1n as never } })],
+  [named("extras.locale"), () => ({ start: { agent: "extras", task: "A" }, extras: { locale: circle } })],
+  [named("resume.0.payload"), ({ ask }) => ({ resume: [{ id: ask, payload: circle }], id: "circle" })],
 ];
 
 describe("a visit is refused, and nothing of it is done,", () => {

@@ -3,28 +3,28 @@ import type { Json } from "../../machines/vocabulary.ts";
 import { HerdError, invalidRequest } from "../errors.ts";
 import type { OwnerRef } from "../kernel/records.ts";
 import { ownerRef, type Subject } from "../owners.ts";
-import { parseRequest } from "../request.ts";
+import { json, parseRequest, payload } from "../request.ts";
 import { nonBlank } from "../subagent/acceptance.ts";
 import type { Found } from "./found.ts";
 
 const Start = z.strictObject({
   agent: nonBlank,
   task: nonBlank.optional(),
-  input: z.json().optional(),
+  input: json.optional(),
   files: z.array(nonBlank).optional(),
   cwd: nonBlank.optional(),
   label: z.string().optional(),
   timeoutMs: z.number().optional(),
-  metadata: z.json().optional(),
+  metadata: json.optional(),
 });
 
 const Fields = z.strictObject({
   subject: z.custom<Subject>((value) => typeof value === "object" && value !== null, "must be { scope, keys }"),
   cancel: z.array(nonBlank).default([]),
-  resume: z.array(z.strictObject({ id: nonBlank, payload: z.unknown().optional() })).default([]),
+  resume: z.array(z.strictObject({ id: nonBlank, payload: payload.optional() })).default([]),
   take: nonBlank.optional(),
   start: Start.nullable().optional(),
-  extras: z.record(z.string(), z.json()).default({}),
+  extras: z.record(z.string(), json).default({}),
   receivesOutcome: z.boolean().default(true),
   waits: z.boolean().default(true),
   id: nonBlank.max(512, "must be at most 512 characters").optional(),

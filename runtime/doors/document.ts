@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Json } from "../../machines/vocabulary.ts";
 import { invalidRequest, withoutUndefined } from "../errors.ts";
 import { ownerRef, type Subject } from "../owners.ts";
-import { parseRequest } from "../request.ts";
+import { json, parseRequest } from "../request.ts";
 import { CONTRACT_FIELDS, type ContractField, type DoorContract } from "./contract.ts";
 import type { DoorKind, DoorRequest } from "./shapes.ts";
 
@@ -25,7 +25,7 @@ const common = {
       for (const { path, message } of parsed.error.issues) context.addIssue(`${[...path, message].join(": ")}`);
       return z.NEVER;
     }),
-  defaults: z.json().optional(),
+  defaults: json.optional(),
   contract: z.custom<DoorContract>(isObject, "must be an object of expressions").optional(),
 };
 

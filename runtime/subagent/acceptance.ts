@@ -3,6 +3,7 @@ import type { Engine } from "../engine.ts";
 import { HerdError, invalidRequest } from "../errors.ts";
 import type { CallerIdRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
+import { json } from "../request.ts";
 import { hashed, keys } from "../store/keys.ts";
 
 /** What accepting a task has in common, whoever does it and whichever worker gets it. */
@@ -14,7 +15,7 @@ const METADATA_LIMIT = 16 * 1024;
 export const Common = {
   task: nonBlank,
   id: nonBlank.max(512, "must be at most 512 characters").optional(),
-  metadata: z.json().optional(),
+  metadata: json.optional(),
   deadlineMs: z.number().positive("must be a positive number of milliseconds").optional(),
   signal: z.custom<AbortSignal>((value) => value instanceof AbortSignal, "must be an AbortSignal").optional(),
   files: z.array(nonBlank).optional(),
