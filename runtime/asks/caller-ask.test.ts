@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { ParkedAskRequest, Worker } from "../index.ts";
 import { createTestHerd } from "../testing/index.ts";
-import { modes } from "../../test/support/modes.ts";
+import { modes, playIn } from "../../test/support/modes.ts";
 import {
   failureOf,
   hurry,
@@ -13,7 +13,6 @@ import {
   start,
   subject,
   scripts,
-  playIn,
 } from "../../test/support/asks.ts";
 
 describe.each(modes)("$name", ({ options: mode }) => {

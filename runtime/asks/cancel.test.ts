@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { keys } from "../store/keys.ts";
 import { memoryStore } from "../store/memory.ts";
-import { modes } from "../../test/support/modes.ts";
-import { asking, gate, open, parked, ruleOf, subject, visit, playIn } from "../../test/support/visits.ts";
+import { modes, playIn } from "../../test/support/modes.ts";
+import { asking, gate, open, parked, ruleOf, subject, visit } from "../../test/support/visits.ts";
 
 describe.each(modes)("$name", ({ options: mode }) => {
   beforeAll(() => playIn(mode));

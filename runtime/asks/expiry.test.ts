@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { modes } from "../../test/support/modes.ts";
-import { failureOf, open, owner, parked, start, playIn } from "../../test/support/asks.ts";
+import { modes, playIn } from "../../test/support/modes.ts";
+import { failureOf, open, owner, parked, start } from "../../test/support/asks.ts";
 
 describe.each(modes)("$name", ({ options: mode }) => {
   beforeAll(() => playIn(mode));

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { TestHerd } from "../testing/index.ts";
-import { modes } from "../../test/support/modes.ts";
-import { asking, open, parked, ruleOf, subject, visit, playIn } from "../../test/support/visits.ts";
+import { modes, playIn } from "../../test/support/modes.ts";
+import { asking, open, parked, ruleOf, subject, visit } from "../../test/support/visits.ts";
 
 describe.each(modes)("$name", ({ options: mode }) => {
   beforeAll(() => playIn(mode));

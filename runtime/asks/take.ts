@@ -25,7 +25,7 @@ export async function take(engine: Engine, owner: OwnerRef, id?: string): Promis
     const named = parked.find(({ entry }) => entry.id === id);
     if (named === undefined) throw entryGone(id);
     if (named.delivery === undefined) throw nothingToTake(id, named.entry.status);
-    if (engine.deliveries.isLeased(named.delivery)) throw beingDelivered(id);
+    if (engine.deliveries.isLeased(named.delivery)) throw beingDelivered(OPERATION, id);
     return (await claim(engine, named)) ?? Promise.reject(entryGone(id));
   }
   for (const found of parked) {
@@ -76,13 +76,14 @@ function nothingToTake(id: string, status: string): HerdError {
   );
 }
 
-function beingDelivered(id: string): HerdError {
+/** What nobody may take while its owner's receiver has it. */
+export function beingDelivered(operation: string, id: string): HerdError {
   return new HerdError({
     category: "worker_busy",
     reason: "being_delivered",
     message: `The outcome ${JSON.stringify(id)} is being delivered to its owner's receiver`,
     nextAction: "leave it to the receiver, or try again if that fails",
-    operation: OPERATION,
+    operation,
     ids: { id },
   });
 }

@@ -1,7 +1,6 @@
 import type { Json } from "../../machines/vocabulary.ts";
 import { acknowledgeIn } from "../deliveries/record.ts";
 import type { Engine } from "../engine.ts";
-import { HerdError } from "../errors.ts";
 import type { LaunchRecord, OutcomeRecord, ParkedRecord, RequestRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import { keys } from "../store/keys.ts";
@@ -10,6 +9,7 @@ import { chainOf, closeChain } from "./chain.ts";
 import type { Found } from "./found.ts";
 import { answerIn } from "./reply.ts";
 import type { PlannedStart } from "./start.ts";
+import { beingDelivered } from "./take.ts";
 import { entryGone, overlap, refused, type VisitFields } from "./visit-request.ts";
 import type { VisitOutcome } from "./visit-shapes.ts";
 
@@ -126,7 +126,7 @@ function lookAgain(engine: Engine, { cancel, resume, take }: Prepared, stepOf: (
   }
   if (take === undefined) return;
   if (!isThere(take)) throw entryGone(take.entry.id);
-  if (take.delivery && engine.deliveries.isLeased(take.delivery)) throw beingDelivered(take.entry.id);
+  if (take.delivery && engine.deliveries.isLeased(take.delivery)) throw beingDelivered(OPERATION, take.entry.id);
 }
 
 /** Nobody acts on a run that waits for it: it would wait for itself. */
@@ -162,15 +162,4 @@ function cancelIn(engine: Engine, stepOf: (treeId: string) => Step, { ask, reque
   if (delivery) return acknowledgeIn(engine, stepOf(delivery.tree), delivery);
   const message = `A question of "${request.label}" was cancelled.`;
   if (ask) closeChain(engine, stepOf(request.tree), ask.runId, { code: "cancelled", message });
-}
-
-function beingDelivered(id: string): HerdError {
-  return new HerdError({
-    category: "worker_busy",
-    reason: "being_delivered",
-    message: `The outcome ${JSON.stringify(id)} is being delivered to its owner's receiver`,
-    nextAction: "leave it to the receiver, or try again if that fails",
-    operation: OPERATION,
-    ids: { id },
-  });
 }

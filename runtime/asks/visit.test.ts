@@ -2,8 +2,8 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type { VisitRequest } from "../index.ts";
 import { FaultPlan, faultyStore } from "../store/faulty.ts";
 import { memoryStore } from "../store/memory.ts";
-import { modes } from "../../test/support/modes.ts";
-import { asking, gate, open, parked, ruleOf, visit, playIn } from "../../test/support/visits.ts";
+import { modes, playIn } from "../../test/support/modes.ts";
+import { asking, gate, open, parked, ruleOf, visit } from "../../test/support/visits.ts";
 
 describe.each(modes)("$name", ({ options: mode }) => {
   beforeAll(() => playIn(mode));

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { DoorRequest } from "../index.ts";
-import { modes } from "../../test/support/modes.ts";
-import { failureOf, gate, NOW, open, parked, resumeFirst, secret, subject, playIn } from "../../test/support/doors.ts";
+import { modes, playIn } from "../../test/support/modes.ts";
+import { failureOf, gate, NOW, open, parked, resumeFirst, secret, subject } from "../../test/support/doors.ts";
 
 describe.each(modes)("$name", ({ options: mode }) => {
   beforeAll(() => playIn(mode));

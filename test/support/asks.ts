@@ -2,6 +2,7 @@ import { onTestFinished } from "vitest";
 import type { AgentDefinition } from "../../runtime/functions/agent.ts";
 import { EXPIRED, HerdError, type ParkedAskRequest, type Worker } from "../../runtime/index.ts";
 import { createTestHerd, type TestHerd } from "../../runtime/testing/index.ts";
+import { playing } from "./modes.ts";
 
 /** A subject, and agents that park what a script says they ask. */
 export const NOW = "2026-03-01T09:00:00.000Z";
@@ -47,16 +48,8 @@ const agents = {
   },
 } satisfies Record<string, AgentDefinition>;
 
-let playing: object = {};
-
-/** With which options every herd is opened from here on. @returns how to end that. */
-export function playIn(options: object): () => void {
-  playing = options;
-  return () => (playing = {});
-}
-
 export async function open(options: object = {}): Promise<TestHerd> {
-  const t = await createTestHerd({ agents, now: NOW, ...playing, ...options });
+  const t = await createTestHerd({ agents, now: NOW, ...playing(), ...options });
   onTestFinished(() => t.close());
   return t;
 }

@@ -2,6 +2,7 @@ import { onTestFinished } from "vitest";
 import type { AgentDefinition } from "../../runtime/functions/agent.ts";
 import { HerdError, type Worker } from "../../runtime/index.ts";
 import { createTestHerd, type TestHerd } from "../../runtime/testing/index.ts";
+import { playing } from "./modes.ts";
 
 /** A shop whose doors are tested: its subject, and agents that ask, wait, take and fail. */
 
@@ -59,18 +60,10 @@ const agents = {
   },
 } satisfies Record<string, AgentDefinition>;
 
-let playing: object = {};
-
-/** With which options every herd is opened from here on. @returns how to end that. */
-export function playIn(options: object): () => void {
-  playing = options;
-  return () => (playing = {});
-}
-
 export async function open(options: object = {}): Promise<TestHerd> {
   gate.held = Promise.withResolvers();
   gate.begun = Promise.withResolvers();
-  const t = await createTestHerd({ agents, now: NOW, ...playing, ...options });
+  const t = await createTestHerd({ agents, now: NOW, ...playing(), ...options });
   onTestFinished(() => t.close());
   return t;
 }

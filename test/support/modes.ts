@@ -9,3 +9,16 @@ export const modes = [
 /** `createTestHerd` in one of the modes. */
 export const inMode = (mode: { parkAfter?: number }) => (options: TestHerdOptions) =>
   createTestHerd({ ...mode, ...options });
+
+let current: object = {};
+
+/** With which options every herd of a test file is opened from here on. @returns how to end that. */
+export function playIn(options: object): () => void {
+  current = options;
+  return () => (current = {});
+}
+
+/** The options that hold now. */
+export function playing(): object {
+  return current;
+}

@@ -2,6 +2,7 @@ import { expect, onTestFinished } from "vitest";
 import type { AgentDefinition } from "../../runtime/functions/agent.ts";
 import { HerdError, type ParkedAskRequest, type VisitRequest, type Worker } from "../../runtime/index.ts";
 import { createTestHerd, type TestHerd } from "../../runtime/testing/index.ts";
+import { playing } from "./modes.ts";
 
 /** A subject that is visited, and agents that ask, fail, wait, delegate and visit. */
 export const subject = { scope: "shop", keys: { order: "7" } };
@@ -98,18 +99,10 @@ const agents = {
   },
 } satisfies Record<string, AgentDefinition>;
 
-let playing: object = {};
-
-/** With which options every herd is opened from here on. @returns how to end that. */
-export function playIn(options: object): () => void {
-  playing = options;
-  return () => (playing = {});
-}
-
 export async function open(options: object = {}): Promise<TestHerd> {
   gate.held = Promise.withResolvers();
   gate.begun = Promise.withResolvers();
-  const t = await createTestHerd({ agents, now: "2026-03-01T09:00:00.000Z", ...playing, ...options });
+  const t = await createTestHerd({ agents, now: "2026-03-01T09:00:00.000Z", ...playing(), ...options });
   onTestFinished(() => t.close());
   return t;
 }
