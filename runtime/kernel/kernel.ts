@@ -344,12 +344,17 @@ export class Kernel {
   }
 
   #activate(treeId: string, owner: OwnerRef): Promise<Tree> {
-    let activation = this.#activating.get(treeId);
-    if (activation === undefined) {
-      activation = this.#readTree(treeId, owner).finally(() => this.#activating.delete(treeId));
-      this.#activating.set(treeId, activation);
-    }
+    const underWay = this.#activating.get(treeId);
+    if (underWay !== undefined) return underWay.then((tree) => this.#named(tree, owner));
+    const activation = this.#readTree(treeId, owner).finally(() => this.#activating.delete(treeId));
+    this.#activating.set(treeId, activation);
     return activation;
+  }
+
+  /** What somebody who only looks reads of a new owner is nobody's: whoever knows whose it is reads it again. */
+  #named(tree: Tree, owner: OwnerRef): Tree | Promise<Tree> {
+    if (owner.id === "" || tree.owner.id !== "") return tree;
+    return this.#trees.get(tree.id) ?? this.#activate(tree.id, owner);
   }
 
   async #readTree(treeId: string, owner: OwnerRef): Promise<Tree> {
