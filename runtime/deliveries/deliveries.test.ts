@@ -14,30 +14,7 @@ const agents = { asks, does };
 /** Lets everything run that does not wait for time or people. */
 const settle = async (t: TestHerd) => t.idle();
 
-type Look = (owner: TestHerd["owner"]) => Promise<unknown>;
-const LOOKS: [string, Look][] = [
-  ["steers a worker that is not there", (owner) => owner.steer({ label: "nobody", message: "go on" })],
-  ["closes a worker that is not there", (owner) => owner.close({ label: "nobody" })],
-  ["replies to a worker that is not there", (owner) => owner.reply({ label: "nobody", message: "yes" })],
-  ["lists its workers", (owner) => owner.list()],
-  ["lists what is parked", (owner) => owner.parked()],
-];
-
 describe("a result", () => {
-  test.each(LOOKS)("comes to a new owner that %s while it assigns", async (_what, look) => {
-    // At every moment at which the first of the two may be.
-    for (let turns = 0; turns < 5; turns++) {
-      const t = await createTestHerd({ agents });
-      const looked = Promise.allSettled([look(t.owner)]);
-      for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
-      await t.owner.assign({ agent: "does", task: "A" });
-      await looked;
-      await settle(t);
-      expect(t.owner.results).toMatchObject([{ text: "did A" }]);
-      await t.close();
-    }
-  });
-
   test("is acknowledged by the receiver's handler resolving, and then never given again", async () => {
     const t = await createTestHerd({ agents });
     await t.owner.assign({ agent: "does", task: "A" });
