@@ -71,6 +71,12 @@ const exited = [
   startAgain,
 ] as const;
 
+/** The same where it waits for its backend. */
+const exitedHeld = [
+  { ...exited[0], actions: ["clearDiagnostic", ...exited[0].actions] },
+  { ...startAgain, actions: ["clearDiagnostic", ...startAgain.actions] },
+] as const;
+
 /** While a question is open nothing settles. */
 const dropAsking = { guard: "hasOpenAsk", actions: { type: "tellDropped", params: { why: "asking" } } } as const;
 
@@ -230,13 +236,15 @@ const machine = definition.createMachine({
           },
         },
         onBackend: {
-          description: "No program here can run it; nothing is lost.",
+          description: "No program here can run it, or its backend waits for a person; nothing is lost.",
           on: {
             "turn.started": {
               target: "#worker.working.inTurn",
               actions: ["clearDiagnostic", { type: "noteActivity", params: ({ event }) => event }],
             },
             hold: { actions: { type: "recordDiagnostic", params: ({ event }) => event } },
+            // What it waited for went with its process.
+            "process.exited": exitedHeld,
           },
         },
       },

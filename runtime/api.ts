@@ -12,12 +12,17 @@ import type { Result } from "./deliveries/result.ts";
 import type { HerdEventName, HerdEvents } from "./events.ts";
 import type { OwnerRef } from "./kernel/records.ts";
 import type { Subject } from "./owners.ts";
+import type { ToolCall } from "./subagent/tools.ts";
 import type { AssignRequest, CloseReceipt, Listing, SteerReceipt } from "./subagent/shapes.ts";
 
 /** Whoever assigns and answers. The id is the whole identity: the same id after a restart is the same owner. */
 export interface Owner<Agent extends string> {
-  /** The model-facing `subagent` tool: snake_case JSON in and out, public errors never thrown. */
-  subagent(request: unknown): Promise<any>;
+  /**
+   * The model-facing `subagent` tool: snake_case JSON in and out, public errors never thrown.
+   * @param call what is known of the model's call besides: ids under which it can be made again, and the question that a
+   * reply means.
+   */
+  subagent(request: unknown, call?: ToolCall): Promise<any>;
   /**
    * Assigns a task to a fresh worker; resolves when it is accepted on disk.
    *

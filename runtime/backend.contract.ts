@@ -44,6 +44,7 @@ export function backendContract(name: string, make: () => BackendUnderTest | Pro
     agent: "agent",
     cwd: process.cwd(),
     timeoutMs: 300_000,
+    owner: "owner",
     sessionId: "00000000-0000-4000-8000-000000000000",
   });
   const stop = (runId: string): Order => ({

@@ -49,6 +49,10 @@ export interface Launch {
   agent: string;
   cwd: string;
   sessionId: string;
+  /** Where the worker's session file is, once its backend has told that. */
+  sessionPath?: string;
+  /** The id of the owner at the top of its tree: the person, program or subject that it works for in the end. */
+  owner: string;
   /** The saved session that is continued, or whose copy the new session begins with. */
   session?: { continues: string } | { forks: string };
   /** What the agent's definition file says, as it was when the worker was launched. */
@@ -120,6 +124,8 @@ export type BackendEvent =
   | { type: "turn.ended" }
   | { type: "settled"; outcome: Outcome }
   | { type: "activity" }
+  /** Its turn waits for a person: an approval, a dialog. `diagnostic` says what is wanted; `turn.started` ends it. */
+  | { type: "blocked"; diagnostic: string }
   | { type: "delivered"; orderId: string }
   /** Its process ended, and nobody had told it to. */
   | { type: "exited" }

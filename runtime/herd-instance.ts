@@ -298,10 +298,11 @@ export class HerdInstance implements Herd {
   async #listen(): Promise<void> {
     const { control, passive } = this.engine.options;
     const { directory } = this.engine.kernel.store;
-    if (!control || passive || directory === undefined) return;
+    if (control === false || passive || directory === undefined) return;
     // Read when it is needed: a herd without a folder, or a program that only imports us, does without it.
     const { Control, HerdHost } = await import("./control/index.ts");
-    this.#control = await Control.open(new HerdHost(this, directory));
+    const access = control === true ? {} : control;
+    this.#control = await Control.open(new HerdHost(this, directory, access));
   }
 
   /** Makes a receiver the owner's. @returns how it gives that place back. */

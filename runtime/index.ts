@@ -3,6 +3,7 @@ export { createHerd } from "./herd.ts";
 export type { BackupReceipt, Herd, HerdStatus, Owner, OwnerOptions, OwnerRow } from "./api.ts";
 export { connectHerd } from "./control/client.ts";
 export type { ConnectOptions } from "./control/client.ts";
+export type { ControlClient, ControlOptions, Grant } from "./control/grants.ts";
 export type { HerdOptions } from "./options.ts";
 export { verifyStore } from "./upkeep/verify.ts";
 export type { Verification } from "./upkeep/verify.ts";
@@ -55,6 +56,7 @@ export { StopReason } from "./functions/worker.ts";
 export type { AskOwnerRequest, ParkedAskRequest, Worker } from "./functions/worker.ts";
 export { tools } from "./subagent/tool-definitions.ts";
 export type { ToolDefinition } from "./subagent/tool-definitions.ts";
+export type { ToolCall } from "./subagent/tools.ts";
 export { toolText } from "./subagent/text.ts";
 export type { ToolTextOptions } from "./subagent/text.ts";
 export type {

@@ -15,7 +15,7 @@ import { close, closeFields } from "./subagent/close.ts";
 import { list } from "./subagent/list.ts";
 import type { AssignRequest, CloseReceipt, Listing, SteerReceipt } from "./subagent/shapes.ts";
 import { steer } from "./subagent/steer.ts";
-import { subagent } from "./subagent/tools.ts";
+import { subagent, type ToolCall } from "./subagent/tools.ts";
 
 /** Says whether a herd takes a command now. */
 export interface Gate {
@@ -49,7 +49,7 @@ export class LocalOwner implements Owner<string> {
     this.#detach = detach;
   }
 
-  async subagent(request: unknown): Promise<any> {
+  async subagent(request: unknown, call?: ToolCall): Promise<any> {
     const reads = (request as { action?: unknown } | undefined)?.action === "list";
     try {
       if (reads) this.#gate.assertReadable("subagent");
@@ -57,7 +57,7 @@ export class LocalOwner implements Owner<string> {
     } catch (error) {
       return { ok: false, error: (error as HerdError).toJSON() };
     }
-    return subagent(this.#engine, this.#by, request);
+    return subagent(this.#engine, this.#by, request, call);
   }
 
   async assign(request: AssignRequest<string>): Promise<Assignment> {

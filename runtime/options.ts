@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { BackendFactory } from "./backend.ts";
+import type { ControlOptions } from "./control/grants.ts";
 import type { DefinitionSource } from "./definitions/roster.ts";
 import { invalidRequest } from "./errors.ts";
 import type { AgentDefinition } from "./functions/agent.ts";
@@ -33,7 +34,15 @@ const schema = z.strictObject({
   tickMs: milliseconds(1_000),
   waitForLockMs: milliseconds(2_000),
   passive: z.boolean().default(false),
-  control: z.boolean().default(true),
+  control: z
+    .union([
+      z.boolean(),
+      z.custom<ControlOptions>(
+        (value) => typeof value === "object" && value !== null,
+        "must be a boolean or an object",
+      ),
+    ])
+    .default(true),
   runWorkers: z.boolean().default(true),
   restarts: count(5),
   jqTimeoutMs: count(2_000),
@@ -84,8 +93,11 @@ export interface HerdOptions<AgentsByName> {
   waitForLockMs?: number;
   /** Only read: no commands, no deliveries, nothing is changed. */
   passive?: boolean;
-  /** Lets other processes of this user reach the herd through a private socket; true. Not with `passive`. */
-  control?: boolean;
+  /**
+   * Lets other processes of this user reach the herd through a private socket; true. Not with `passive`. As an object it
+   * says who may do what there, and what is offered besides.
+   */
+  control?: boolean | ControlOptions;
   /**
    * Lets workers go on in this process; true. With false it takes commands and stores what they lead to, for whoever
    * answers or closes while the program that runs the workers does not: they go on when that opens the store.

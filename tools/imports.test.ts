@@ -98,7 +98,7 @@ test.each(["runtime/herd.ts", "runtime/kernel/index.ts", "runtime/testing/index.
   "adapters see only the two entries of runtime: %s",
   (target) => {
     expect(wrong({ "adapters/pi/a.ts": `import type { A } from "../../${target}";` })).toEqual([
-      "adapters/pi/a.ts:1 adapters read runtime/index.ts, runtime/backend.ts and machines/ alone",
+      "adapters/pi/a.ts:1 adapters read runtime/index.ts, runtime/backend.ts, runtime/client.ts and machines/ alone",
     ]);
   },
 );

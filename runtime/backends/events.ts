@@ -1,5 +1,5 @@
 import type { WorkerContext, WorkerEvent } from "../../machines/vocabulary.ts";
-import type { BackendEvent } from "../backend.ts";
+import { FUNCTIONS, type BackendEvent } from "../backend.ts";
 import { boundedOutcome } from "../deliveries/outcome.ts";
 import type { WorkerView } from "../kernel/tree.ts";
 
@@ -21,7 +21,8 @@ export function needsProcess({ state, context }: WorkerView): boolean {
   if (context.lost) return false;
   const waits = state === "ready" || (state === "settling.undelivered" && context.reusable);
   const doubted = state.startsWith("blocked") && context.unproven !== undefined;
-  return state.startsWith("working") || state === "blocked.onChildren" || waits || doubted;
+  const held = state === "blocked.onBackend" && context.backend !== FUNCTIONS;
+  return state.startsWith("working") || state === "blocked.onChildren" || held || waits || doubted;
 }
 
 export function isActivity({ type }: BackendEvent): boolean {
@@ -36,12 +37,15 @@ export function isNewsAt({ lastActivityAt }: WorkerContext, now: number): boolea
 /** What a turn of the model comes to. */
 type TurnEvent = Extract<
   BackendEvent,
-  { type: "turn.started" | "tool.called" | "turn.ended" | "settled" | "activity" }
+  { type: "turn.started" | "tool.called" | "turn.ended" | "settled" | "activity" | "blocked" }
 >;
+
+/** Longest diagnostic that a row keeps. */
+export const DIAGNOSTIC_LIMIT = 256;
 
 export function toWorkerEvent(event: BackendEvent, at: number): WorkerEvent {
   const told = event as TurnEvent;
-  return told.type === "settled"
-    ? { type: "settled", outcome: boundedOutcome(told.outcome), at }
-    : { type: told.type, at };
+  if (told.type === "settled") return { type: "settled", outcome: boundedOutcome(told.outcome), at };
+  if (told.type === "blocked") return { type: "hold", diagnostic: told.diagnostic.slice(0, DIAGNOSTIC_LIMIT) };
+  return { type: told.type, at };
 }

@@ -203,14 +203,18 @@ export class Orders {
     return worker?.context.restarted === true ? this.#launchOf(record) : undefined;
   }
 
-  #launchOf({ runId, requestId }: OrderRecord, request = this.#request(requestId)): Launch | undefined {
+  #launchOf({ tree, runId, requestId }: OrderRecord, request = this.#request(requestId)): Launch | undefined {
     if (request === undefined) return undefined;
-    const launch = this.#engine.kernel.read<LaunchRecord>(keys.launch(runId));
-    const { agent, cwd, sessionId } = request;
+    const { kernel } = this.#engine;
+    const launch = kernel.read<LaunchRecord>(keys.launch(runId));
+    const { agent, cwd, sessionId, owner } = request;
+    const sessionPath = kernel.loaded(tree)?.worker(runId)?.context.place?.sessionPath;
     return {
       agent,
       cwd,
       sessionId,
+      ...(sessionPath !== undefined && { sessionPath }),
+      owner: kernel.loaded(tree)?.owner.id ?? owner.id,
       ...(launch?.session && { session: launch.session }),
       ...(launch?.policy !== undefined && { policy: launch.policy }),
     };

@@ -2,6 +2,7 @@ import type { WorkerContext } from "../../machines/vocabulary.ts";
 import { FUNCTIONS, type Backend, type Identity } from "../backend.ts";
 import type { Engine } from "../engine.ts";
 import { messageOf } from "../errors.ts";
+import { DIAGNOSTIC_LIMIT } from "./events.ts";
 
 /** How long a process may take to be proven gone after it was told to stop. Source: specification of `close`. */
 const GONE_WITHIN_MS = 2_000;
@@ -9,8 +10,6 @@ const GONE_WITHIN_MS = 2_000;
 const ANSWER_WITHIN_MS = 30_000;
 /** How often what could not be proved is looked at again. */
 const LOOK_AGAIN_MS = 30_000;
-/** Longest diagnostic that a row keeps. */
-const DIAGNOSTIC_LIMIT = 256;
 
 /** What has to be known of a worker to say whether its process is there. */
 export type Known = Pick<WorkerContext, "backend" | "runId" | "speaksFor">;

@@ -57,19 +57,27 @@ function temporaryFolders(): string[] {
   return [tmpdir(), "/tmp"];
 }
 
-/** Tells others where the herd listens. They never see half a path. */
-export async function publish(directory: string, path: string): Promise<void> {
+/** Tells this user's others where the herd listens, and what lets them in. They never see half of it. */
+export async function publish(directory: string, path: string, token?: string): Promise<void> {
   const file = controlFile(directory);
   const draft = `${file}.${process.pid}.tmp`;
-  await writeFile(draft, `${path}\n`, { mode: 0o600 });
+  await writeFile(draft, `${path}\n${token === undefined ? "" : `${token}\n`}`, { mode: 0o600 });
   await rename(draft, file);
 }
 
+/** Where a herd listens, and what lets this user's clients in. */
+export interface Address {
+  path: string;
+  token?: string;
+}
+
 /** The address that the herd in this folder listens at, or the last one did; undefined when none ever did. */
-export async function readAddress(directory: string): Promise<string | undefined> {
+export async function readAddress(directory: string): Promise<Address | undefined> {
   try {
-    const path = (await readFile(controlFile(directory), "utf8")).trim();
-    return path === "" ? undefined : path;
+    const [path = "", token = ""] = (await readFile(controlFile(directory), "utf8"))
+      .split("\n")
+      .map((line) => line.trim());
+    return path === "" ? undefined : { path, ...(token !== "" && { token }) };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
@@ -82,9 +90,9 @@ export async function readAddress(directory: string): Promise<string | undefined
  * address of a herd that lives is never touched then.
  */
 export async function removeAddress(directory: string): Promise<void> {
-  const path = await readAddress(directory).catch(() => undefined);
+  const address = await readAddress(directory).catch(() => undefined);
   await rm(controlFile(directory), { force: true });
-  if (path !== undefined) await removeSocket(directory, path);
+  if (address !== undefined) await removeSocket(directory, address.path);
   // A process that was killed before it had published its address left no word of it.
   await removeSocket(directory, usualPath(directory));
 }

@@ -14,6 +14,8 @@ export interface ConnectOptions {
   directory?: string;
   /** How long to wait for a process that is about to open it, in milliseconds; 0. */
   waitForHerdMs?: number;
+  /** What lets this program in; what the herd's folder holds for its user unless set. */
+  token?: string;
   /**
    * Called once when the connection ends and nobody here closed it: receivers and listeners hear nothing more. Without
    * it that is a process warning, if there are any.
@@ -24,6 +26,7 @@ export interface ConnectOptions {
 const Options = z.strictObject({
   directory: z.string().min(1).default(".herd"),
   waitForHerdMs: z.number().min(0).default(0),
+  token: z.string().min(1).optional(),
   onDisconnect: z
     .custom<(error: HerdError) => void>((value) => typeof value === "function", "must be a function")
     .optional(),
@@ -36,16 +39,18 @@ const Options = z.strictObject({
  *
  * What can happen twice: what it can there. A call whose connection is lost on the way may have been carried out:
  * give `assign` and `reply` an `id`, and make them again.
- * @throws HerdError `not_running` when no process has it open, `control_version` when that runs another version.
+ * @throws HerdError `not_running` when no process has it open, `control_version` when that runs another version, or why it
+ * does not let this program in.
  */
 export async function connectHerd(options: ConnectOptions = {}): Promise<Herd> {
-  const { directory, waitForHerdMs, onDisconnect } = parseRequest("connectHerd", Options, options);
+  const { directory, waitForHerdMs, onDisconnect, token } = parseRequest("connectHerd", Options, options);
   // Read when it is needed: most programs that import us open the store themselves.
   const [{ Connection }, { RemoteHerd }] = await Promise.all([import("./connection.ts"), import("./remote.ts")]);
   const until = Date.now() + waitForHerdMs;
   for (;;) {
     try {
-      return new RemoteHerd(await Connection.open(resolve(directory)), process.cwd(), onDisconnect);
+      const connection = await Connection.open(resolve(directory), token === undefined ? {} : { token });
+      return new RemoteHerd(connection, process.cwd(), onDisconnect);
     } catch (error) {
       const isToCome = error instanceof HerdError && error.reason === "not_running" && Date.now() < until;
       if (!isToCome) throw error;

@@ -7,15 +7,8 @@ import { HerdError, messageOf } from "../errors.ts";
 import { readAddress } from "./address.ts";
 import { checkSize, connectionLost, disconnected, fromWire, notRunning, otherVersion } from "./errors.ts";
 import { LineReader, LineWriter } from "./lines.ts";
-import {
-  PROTOCOL,
-  type Callbacks,
-  type Hears,
-  type Method,
-  type Notices,
-  type Said,
-  type Welcome,
-} from "./protocol.ts";
+import type { Hears, Method, Said } from "./protocol.ts";
+import { PROTOCOL, type Callbacks, type Notices, type Welcome } from "./wire.ts";
 
 /** How long a process that has the store may take to say hello, in milliseconds. */
 const HELLO_MS = 10_000;
@@ -35,12 +28,15 @@ export class Connection {
   /** Resolves when the connection is gone, whoever ended it. */
   readonly ended: Promise<void>;
   readonly #link: Link;
+  /** What it says of itself. */
+  readonly #hello: object;
   /** Handlers of ours that the other process waits for. */
   readonly #answering = new Set<Promise<unknown>>();
   #state: "open" | "closing" | "closed" | "lost" = "open";
 
-  private constructor(link: Link, welcome: Welcome) {
+  private constructor(link: Link, welcome: Welcome, hello: object) {
     this.#link = link;
+    this.#hello = hello;
     this.welcome = welcome;
     this.ended = link.ended.then(() => {
       this.#state = this.#state === "open" ? "lost" : "closed";
@@ -49,14 +45,17 @@ export class Connection {
 
   /**
    * Connects to whoever has the herd in this folder open.
-   * @throws HerdError `not_running`, also when that is closing it at the moment, `control_version`, `overloaded`.
+   * @param as what is told of this client: the token that lets it in, that of its user unless set, and its version.
+   * @throws HerdError `not_running`, also when that is closing it at the moment, `control_version`, `overloaded`, or why
+   * it is not let in.
    */
-  static async open(directory: string): Promise<Connection> {
+  static async open(directory: string, as: { token?: string; version?: string } = {}): Promise<Connection> {
     const folder = resolve(directory);
-    const link = await reach(folder);
+    const { link, token } = await reach(folder);
+    const says = { protocol: PROTOCOL, pid: process.pid, ...(token !== undefined && { token }), ...as };
     const deadline = setTimeout(() => link.drop("it does not answer"), HELLO_MS);
     try {
-      const welcome: Welcome = await link.rpc.sendRequest("hello", { protocol: PROTOCOL, pid: process.pid });
+      const welcome: Welcome = await link.rpc.sendRequest("hello", says);
       if (welcome?.protocol !== PROTOCOL) throw otherVersion(welcome?.pid, welcome?.protocol, PROTOCOL);
       // A folder that was copied by hand still names the socket of the one that it was copied from.
       if (!(await isSame(welcome.directory, folder))) {
@@ -66,7 +65,7 @@ export class Connection {
       if (status !== "open" && status !== "fenced") throw notRunning(folder, `process ${pid} is closing it`);
       // Nothing of it can have been used yet.
       if (link.socket.destroyed) throw notRunning(folder, `process ${pid} hung up`);
-      return new Connection(link, welcome);
+      return new Connection(link, welcome, says);
     } catch (error) {
       link.socket.destroy();
       if (error instanceof HerdError) throw error;
@@ -85,11 +84,12 @@ export class Connection {
    * carried out.
    * @throws HerdError what the other process refused it with, or `connection_lost`.
    */
-  async call<M extends Method>(
-    method: M,
-    says: Said<M>,
-    { signal, waits = false }: CallOptions = {},
-  ): Promise<Hears[M]> {
+  async call<M extends Method>(method: M, says: Said<M>, options?: CallOptions): Promise<Hears[M]> {
+    return this.request(method, says, options);
+  }
+
+  /** The same for what the herd's program offers besides. */
+  async request<Answer>(method: string, says: object, { signal, waits = false }: CallOptions = {}): Promise<Answer> {
     signal?.throwIfAborted();
     if (this.#state !== "open") throw this.gone(method);
     checkSize(method, says);
@@ -102,7 +102,7 @@ export class Connection {
     };
     signal?.addEventListener("abort", cancel);
     try {
-      return await Promise.race([this.#link.rpc.sendRequest<Hears[M]>(method, says, source.token), aborted]);
+      return await Promise.race([this.#link.rpc.sendRequest<Answer>(method, says, source.token), aborted]);
     } catch (error) {
       signal?.throwIfAborted();
       throw fromWire(error, () => this.gone(method));
@@ -114,7 +114,12 @@ export class Connection {
 
   /** What the other process calls here; throwing tells it that the call failed. */
   answer<Name extends keyof Callbacks>(name: Name, handle: (says: Callbacks[Name]) => Promise<void>): void {
-    this.#link.rpc.onRequest(name, async (says: Callbacks[Name]) => {
+    this.serve<Callbacks[Name]>(name, handle);
+  }
+
+  /** The same for what the herd's program calls. */
+  serve<Says>(name: string, handle: (says: Says) => Promise<void>): void {
+    this.#link.rpc.onRequest(name, async (says: Says) => {
       if (this.#state !== "open") throw this.gone(name);
       const answering = handle(says);
       this.#answering.add(answering);
@@ -128,6 +133,11 @@ export class Connection {
   }
 
   hear<Name extends keyof Notices>(name: Name, handle: (notice: Notices[Name]) => void): void {
+    this.listen<Notices[Name]>(name, handle);
+  }
+
+  /** The same for what the herd's program tells. */
+  listen<Notice>(name: string, handle: (notice: Notice) => void): void {
     this.#link.rpc.onNotification(name, handle);
   }
 
@@ -162,7 +172,7 @@ export class Connection {
   async #finish(): Promise<void> {
     while (this.#answering.size > 0) await Promise.allSettled([...this.#answering]);
     await new Promise((done) => setImmediate(done));
-    await this.#link.rpc.sendRequest("hello", { protocol: PROTOCOL, pid: process.pid });
+    await this.#link.rpc.sendRequest("hello", this.#hello);
   }
 }
 
@@ -198,10 +208,10 @@ async function isSame(one: string, other: string): Promise<boolean> {
 }
 
 /** The socket, connected. @throws HerdError `not_running` when nobody listens. */
-async function reach(directory: string): Promise<Link> {
-  const path = await readAddress(directory);
-  if (path === undefined) throw notRunning(directory, "its folder names no control socket");
-  const socket = connect(path);
+async function reach(directory: string): Promise<{ link: Link; token: string | undefined }> {
+  const address = await readAddress(directory);
+  if (address === undefined) throw notRunning(directory, "its folder names no control socket");
+  const socket = connect(address.path);
   try {
     await new Promise<void>((done, failed) => {
       socket.once("connect", done);
@@ -211,5 +221,5 @@ async function reach(directory: string): Promise<Link> {
     socket.destroy();
     throw notRunning(directory, `nobody answers at its control socket (${messageOf(error)})`);
   }
-  return new Link(socket);
+  return { link: new Link(socket), token: address.token };
 }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connected, folder, hello, open, refusal, rude, socketOf, until } from "../../test/support/control.ts";
 import { connectHerd, HerdError, type Question, type Result, type Worker } from "../index.ts";
-import { MAX_MESSAGE_BYTES } from "./protocol.ts";
+import { MAX_MESSAGE_BYTES } from "./wire.ts";
 
 describe("a herd of another process", () => {
   test("takes an assignment, tells its question, takes the reply, and gives the one result", async () => {

@@ -1,6 +1,6 @@
 import { ErrorCodes, ResponseError } from "vscode-jsonrpc/node";
 import { HerdError, internalFailure } from "../errors.ts";
-import { HERD_ERROR, MAX_MESSAGE_BYTES } from "./protocol.ts";
+import { HERD_ERROR, MAX_MESSAGE_BYTES } from "./wire.ts";
 
 /** An error as it is answered: always one that the other side can raise again as a `HerdError`. */
 export function toWire(method: string, error: unknown): ResponseError<Record<string, unknown>> {

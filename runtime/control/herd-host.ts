@@ -18,6 +18,7 @@ import { controllerOf, LocalOwner, type Gate } from "../local-owner.ts";
 import type { Subject } from "../owners.ts";
 import { keys } from "../store/keys.ts";
 import type { Controller } from "../subagent/acceptance.ts";
+import type { ControlOptions } from "./grants.ts";
 import type { ControlHost } from "./host.ts";
 import type { By } from "./protocol.ts";
 
@@ -31,10 +32,12 @@ export interface LocalHerd extends Herd, Gate {
 /** Lets clients of the control socket at a herd of this process. */
 export class HerdHost implements ControlHost {
   readonly directory: string;
+  readonly access: ControlOptions;
   readonly #herd: LocalHerd;
   readonly #engine: HerdEngine;
 
-  constructor(herd: LocalHerd, directory: string) {
+  constructor(herd: LocalHerd, directory: string, access: ControlOptions) {
+    this.access = access;
     this.directory = resolve(directory);
     this.#herd = herd;
     this.#engine = herd.engine;

@@ -6,6 +6,7 @@ import type { Attachment } from "../deliveries/deliveries.ts";
 import type { Receiver } from "../deliveries/desk.ts";
 import type { Door } from "../doors/shapes.ts";
 import type { HerdError } from "../errors.ts";
+import type { ControlOptions } from "./grants.ts";
 import type { By } from "./protocol.ts";
 
 /** What the control socket needs of the herd that it speaks for. */
@@ -27,6 +28,8 @@ export interface ControlHost extends Pick<
 > {
   /** The herd's folder, absolute. */
   readonly directory: string;
+  /** Who is let in, and what is offered besides. */
+  readonly access: ControlOptions;
   /** Resolves once the herd takes commands; what comes earlier waits. */
   readonly opened: Promise<void>;
   /** An owner that acts from elsewhere: what it does leaves the owner of this process as it is. */

@@ -9,7 +9,7 @@ import {
   type MessageWriter,
 } from "vscode-jsonrpc/node";
 import { messageOf } from "../errors.ts";
-import { MAX_MESSAGE_BYTES, MAX_UNREAD_BYTES } from "./protocol.ts";
+import { MAX_MESSAGE_BYTES, MAX_UNREAD_BYTES } from "./wire.ts";
 
 const NEWLINE = 0x0a;
 /** How long a side for which too much waits may read nothing, in milliseconds. */

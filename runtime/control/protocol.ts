@@ -1,27 +1,11 @@
 import { z } from "zod";
-import type { BackupReceipt, HerdStatus, OwnerRow } from "../api.ts";
+import type { BackupReceipt, OwnerRow } from "../api.ts";
 import type { ParkedEntry } from "../asks/entry.ts";
 import type { InboxEntry } from "../asks/people.ts";
 import type { ReplyReceipt } from "../asks/question.ts";
 import type { VisitOutcome } from "../asks/visit-shapes.ts";
 import type { DoorKind, DoorRun } from "../doors/shapes.ts";
-import type { HerdEventName } from "../events.ts";
 import type { CloseReceipt, Listing, SteerReceipt } from "../subagent/shapes.ts";
-
-/**
- * What is said over the control socket: JSON-RPC 2.0, one message a line, UTF-8. A client says `hello` first; anything
- * else before that, or another protocol number, is refused and the connection ends.
- */
-export const PROTOCOL = 1;
-
-/** Longest message in bytes, either way: a result of that length is a book that belongs into a file. */
-export const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
-
-/** What may wait for a client that does not read, in bytes; one that lets more wait is disconnected. */
-export const MAX_UNREAD_BYTES = 2 * MAX_MESSAGE_BYTES;
-
-/** The error code of everything that is a `HerdError`, whose structured form is the error's `data`. */
-export const HERD_ERROR = 1;
 
 const text = z.string().min(1);
 const Subject = z.strictObject({ scope: text, keys: z.record(z.string(), z.string()) });
@@ -38,7 +22,12 @@ const requestId = text;
 
 /** What a client can call, by method, and what each call says. `hello` comes before all of them. */
 export const Says = {
-  "owner/subagent": z.strictObject({ ...by, request }),
+  /** `call`: see `ToolCall`. */
+  "owner/subagent": z.strictObject({
+    ...by,
+    request,
+    call: z.strictObject({ replyId: text.optional(), assignId: text.optional(), askId: text.optional() }).optional(),
+  }),
   "owner/assign": z.strictObject({ ...by, request }),
   "owner/steer": z.strictObject({ ...by, request }),
   "owner/reply": z.strictObject({ ...by, request }),
@@ -154,31 +143,11 @@ export const Hello = z.looseObject({
   protocol: z.int(),
   /** The client's process, for messages. */
   pid: z.int(),
+  /** What it may do, as the herd's program gave it out. */
+  token: z.string().optional(),
+  /** The version of its package. */
+  version: z.string().optional(),
 });
-
-/** What it hears. */
-export interface Welcome {
-  protocol: number;
-  /** The process that has the store. */
-  pid: number;
-  /** The version of its package, for people. */
-  version: string;
-  /** The herd's folder. */
-  directory: string;
-  status: HerdStatus;
-}
-
-/** What the herd calls at a client that is a receiver: the answer acknowledges, an error has it tried again. */
-export interface Callbacks {
-  "receiver/question": { receiver: number; question: unknown };
-  "receiver/result": { receiver: number; result: unknown };
-}
-
-/** What the herd tells a client, without an answer. */
-export interface Notices {
-  event: { event: HerdEventName; value: unknown };
-  status: { status: HerdStatus };
-}
 
 /** A door as it is named on the wire. */
 export interface DoorWire {

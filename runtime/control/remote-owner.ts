@@ -4,6 +4,7 @@ import type { ParkedEntry } from "../asks/entry.ts";
 import type { ReplyReceipt } from "../asks/question.ts";
 import type { ParkedToolName } from "../asks/visit-shapes.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
+import type { ToolCall } from "../subagent/tools.ts";
 import type { AssignRequest, CloseReceipt, Listing, SteerReceipt } from "../subagent/shapes.ts";
 import type { By } from "./protocol.ts";
 import type { Link } from "./link.ts";
@@ -33,9 +34,9 @@ export class RemoteOwner implements Owner<string> {
     herd.inBackground(this.#attached);
   }
 
-  async subagent(request: unknown): Promise<any> {
+  async subagent(request: unknown, call?: ToolCall): Promise<any> {
     try {
-      return await this.#call("owner/subagent", { ...this.#by, request });
+      return await this.#call("owner/subagent", { ...this.#by, request, ...(call && { call }) });
     } catch (error) {
       const failure = error instanceof HerdError ? error : internalFailure("subagent", error);
       return { ok: false, error: failure.toJSON() };

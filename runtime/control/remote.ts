@@ -15,10 +15,11 @@ import { Events, type HerdEventName, type HerdEvents } from "../events.ts";
 import { checkedScope, ownerRef, type Subject } from "../owners.ts";
 import type { Connection } from "./connection.ts";
 import type { Link, RemoteReceiver } from "./link.ts";
-import type { By, Notices } from "./protocol.ts";
+import type { By } from "./protocol.ts";
 import { RemoteAssignment } from "./remote-assignment.ts";
 import { checkSendable, RemoteDoor } from "./remote-door.ts";
 import { RemoteOwner } from "./remote-owner.ts";
+import type { Notices } from "./wire.ts";
 
 /** A herd in another process. Every promise is kept there; here is nothing that could be lost. */
 export class RemoteHerd implements Herd, Link {

@@ -75,7 +75,7 @@ export class Control {
     for await (const path of makeAddresses(directory)) {
       try {
         this.#server = await this.#listenAt(path, version);
-        return await publish(directory, path);
+        return await publish(directory, path, this.#host.access.token);
       } catch (error) {
         failure ??= error;
         this.#server?.close();

@@ -7,20 +7,13 @@ import type { Receiver } from "../deliveries/desk.ts";
 import { messageOf } from "../errors.ts";
 import type { HerdEventName, HerdEvents } from "../events.ts";
 import { parseRequest } from "../request.ts";
+import type { ToolCall } from "../subagent/tools.ts";
 import { checkSize, detached, noHello, otherVersion, tooManyClients, toWire } from "./errors.ts";
 import type { ControlHost } from "./host.ts";
 import { LineReader, LineWriter } from "./lines.ts";
-import {
-  Hello,
-  PROTOCOL,
-  Says,
-  type DoorWire,
-  type HandleWire,
-  type Hears,
-  type Method,
-  type Notices,
-  type Said,
-} from "./protocol.ts";
+import { checkGrant, type ControlClient, type Grant } from "./grants.ts";
+import { Hello, Says, type DoorWire, type HandleWire, type Hears, type Method, type Said } from "./protocol.ts";
+import { PROTOCOL, type Notices } from "./wire.ts";
 
 type Call<M extends Method> = (says: Said<M>, signal: AbortSignal) => Promise<Hears[M]>;
 
@@ -30,7 +23,7 @@ const HELLO_MS = 10_000;
 const LAST_WORDS_MS = 1_000;
 
 /** One client of a herd: its calls, the receivers it is, and the events it listens to. All of it ends with it. */
-export class Session {
+export class Session implements ControlClient {
   readonly #socket: Socket;
   readonly #host: ControlHost;
   readonly #version: string;
@@ -42,6 +35,9 @@ export class Session {
   readonly #gone = new AbortController();
   readonly #deadline: NodeJS.Timeout;
   #greeted = false;
+  #grant: Grant = { role: "guest", subject: "" };
+  #pid = 0;
+  #clientVersion: string | undefined;
 
   /** @param about.isFull there are as many clients as there may be: this one is told so. */
   constructor(socket: Socket, host: ControlHost, about: { version: string; isFull: boolean }) {
@@ -55,6 +51,9 @@ export class Session {
       this.#connection.onRequest(method, (params: unknown, token: CancellationToken) =>
         this.#answer(method, params, token),
       );
+    }
+    for (const [method, carryOut] of Object.entries(host.access.methods ?? {})) {
+      this.#connection.onRequest(method, (params: unknown) => this.#offered(method, carryOut, params));
     }
     // What is no message ends the connection: nobody knows where the next one would begin.
     this.#connection.onError(() => socket.destroy());
@@ -77,8 +76,33 @@ export class Session {
   }
 
   notify<Name extends keyof Notices>(name: Name, notice: Notices[Name]): void {
+    this.tell(name, notice);
+  }
+
+  get grant(): Grant {
+    return this.#grant;
+  }
+
+  get pid(): number {
+    return this.#pid;
+  }
+
+  get version(): string | undefined {
+    return this.#clientVersion;
+  }
+
+  get gone(): AbortSignal {
+    return this.#gone.signal;
+  }
+
+  async call(method: string, says: object): Promise<unknown> {
+    checkSize(method, says);
+    return this.#connection.sendRequest(method, says);
+  }
+
+  tell(method: string, says: object): void {
     // A client that is gone hears nothing; its socket says so by itself.
-    void this.#connection.sendNotification(name, notice).catch(() => undefined);
+    void this.#connection.sendNotification(method, says).catch(() => undefined);
   }
 
   async #hello(said: unknown): Promise<unknown> {
@@ -88,8 +112,20 @@ export class Session {
       return this.#refuse("hello", otherVersion(hello.data?.pid, theirs, PROTOCOL));
     }
     if (this.#isFull) return this.#refuse("hello", tooManyClients());
+    const isFirst = !this.#greeted;
+    if (isFirst) {
+      const { pid, token, version } = hello.data;
+      try {
+        this.#grant = this.#host.access.admit?.(token, { pid, version }) ?? { role: "person" };
+      } catch (error) {
+        return this.#refuse("hello", error);
+      }
+      this.#pid = pid;
+      this.#clientVersion = version;
+    }
     this.#greeted = true;
     clearTimeout(this.#deadline);
+    if (isFirst) this.#host.access.connected?.(this);
     await this.#host.opened;
     const { directory, status } = this.#host;
     return { protocol: PROTOCOL, pid: process.pid, version: this.#version, directory, status };
@@ -103,7 +139,21 @@ export class Session {
     token.onCancellationRequested(() => cancelled.abort());
     try {
       const says = parseRequest(method, Says[method], params);
+      checkGrant(this.#grant, method, says);
       const heard = (await (this.#calls[method] as Call<Method>)(says, cancelled.signal)) ?? null;
+      checkSize(method, heard);
+      return heard;
+    } catch (error) {
+      return toWire(method, error);
+    }
+  }
+
+  /** What the herd's program offers beside the methods of every herd. */
+  async #offered(method: string, carryOut: (says: unknown, client: ControlClient) => unknown, says: unknown) {
+    if (!this.#greeted) return this.#refuse(method, noHello(method));
+    try {
+      await this.#host.opened;
+      const heard = (await carryOut(says ?? {}, this)) ?? null;
       checkSize(method, heard);
       return heard;
     } catch (error) {
@@ -118,7 +168,7 @@ export class Session {
   }
 
   readonly #calls: { [M in Method]: Call<M> } = {
-    "owner/subagent": ({ request, ...by }) => this.#host.ownerFrom(by).subagent(request),
+    "owner/subagent": ({ request, call, ...by }) => this.#host.ownerFrom(by).subagent(request, call as ToolCall),
     "owner/assign": async ({ request, ...by }, signal) =>
       wireOf(await this.#host.ownerFrom(by).assign({ signal, ...(request as object) } as never)),
     "owner/steer": ({ request, ...by }) => this.#host.ownerFrom(by).steer(request as never),
@@ -132,7 +182,12 @@ export class Session {
     "owner/attach": async (says) => this.#attach(says),
     "herd/receive": async (says) => this.#receive(says),
     "owner/detach": async ({ receiver }) => this.#detach(receiver),
-    "question/reply": ({ askId, cwd, answer, options }) => this.#host.replyTo(askId, cwd, answer, options),
+    "question/reply": ({ askId, cwd, answer, options }) => {
+      const grant = this.#grant;
+      if (grant.role !== "owner") return this.#host.replyTo(askId, cwd, answer, options);
+      // Somebody else's question is one that this owner does not have.
+      return this.#host.ownerFrom({ owner: { id: grant.id }, cwd }).reply({ ...options, askId, message: answer });
+    },
     "herd/owners": () => this.#host.owners(),
     "herd/parked": ({ subject }) => this.#host.parked(subject),
     "herd/take": ({ subject, id }) => this.#host.take(subject, id),

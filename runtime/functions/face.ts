@@ -232,7 +232,9 @@ export function workerFace(execution: Execution): Worker {
         if (action !== "assign" || typeof task !== "string") {
           const name = `subagent:${String(action)}:${String(given["label"])}`;
           const call = async (key: string) =>
-            (await told(() => subagent(engine, controller(), input, idFrom(`${request.requestId}/${key}`)))) as Json;
+            (await told(() =>
+              subagent(engine, controller(), input, { replyId: idFrom(`${request.requestId}/${key}`) }),
+            )) as Json;
           return await journalled(name, call, {});
         }
         const wanted = assignOf(given as { task: string }, undefined);

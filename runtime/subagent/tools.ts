@@ -9,17 +9,25 @@ import { reply } from "../asks/reply.ts";
 import { paneIdOf } from "../backend.ts";
 import type { Engine } from "../engine.ts";
 import { HerdError, internalFailure, withoutUndefined } from "../errors.ts";
-import type { RequestRecord } from "../kernel/records.ts";
+import type { AskRecord, RequestRecord } from "../kernel/records.ts";
+import { keys } from "../store/keys.ts";
 import { steer } from "./steer.ts";
 
-/**
- * The `subagent` tool: snake_case JSON in and out. Public errors are answers, never thrown.
- * @param id the caller's id of this call, so that a reply made again is the same reply.
- */
-export async function subagent(engine: Engine, by: Controller, request: unknown, id?: string): Promise<object> {
+/** What whoever carries a model's call knows of it beside what the model said. */
+export interface ToolCall {
+  /** The caller's id of a reply: made again under it, it is the same reply. */
+  replyId?: string;
+  /** The same of an assignment. */
+  assignId?: string;
+  /** The question that a reply means: it reaches no later one. */
+  askId?: string;
+}
+
+/** The `subagent` tool: snake_case JSON in and out. Public errors are answers, never thrown. */
+export async function subagent(engine: Engine, by: Controller, request: unknown, call: ToolCall = {}): Promise<object> {
   try {
     const { variant, fields } = parse(request);
-    return await carryOut(engine, by, variant, fields, id);
+    return await carryOut(engine, by, variant, fields, call);
   } catch (error) {
     const failure = error instanceof HerdError ? error : internalFailure("subagent", error);
     return { ok: false, error: failure.toJSON() };
@@ -31,7 +39,7 @@ async function carryOut(
   by: Controller,
   variant: Variant,
   fields: Fields,
-  id: string | undefined,
+  { replyId, assignId: id, askId }: ToolCall,
 ): Promise<object> {
   const label = fields["label"] as string;
   switch (variant) {
@@ -50,25 +58,25 @@ async function carryOut(
     }
     case "fresh": {
       const { agent, task, cwd, timeoutMs, files, reusable, fork } = fields;
-      const request = withoutUndefined({ agent, task, label, cwd, timeoutMs, files, reusable, fork });
+      const request = withoutUndefined({ agent, task, label, cwd, timeoutMs, files, reusable, fork, id });
       return accepted(engine, await assign(engine, by, request));
     }
     case "historical": {
       const { session, task, cwd, timeoutMs, files, reusable } = fields;
-      const request = withoutUndefined({ session, task, label, cwd, timeoutMs, files, reusable });
+      const request = withoutUndefined({ session, task, label, cwd, timeoutMs, files, reusable, id });
       return accepted(engine, await assign(engine, by, request));
     }
     case "live": {
       const { task, files } = fields;
-      return accepted(engine, await assign(engine, by, withoutUndefined({ label, task, files })));
+      return accepted(engine, await assign(engine, by, withoutUndefined({ label, task, files, id })));
     }
     case "reply": {
       const receipt = await reply(engine, {
         owner: by.parent?.runId ?? by.treeId,
-        label,
+        ...(isOf(engine, askId, label) ? { askId } : { label }),
         message: fields["message"] as string,
         files: (fields["files"] as string[] | undefined) ?? [],
-        ...(id !== undefined && { id }),
+        ...(replyId !== undefined && { id: replyId }),
         cwd: by.cwd,
         operation: "reply",
         treeId: by.treeId,
@@ -102,6 +110,12 @@ async function carryOut(
       };
     }
   }
+}
+
+/** Whether a question is one that the labelled worker asked; otherwise it says nothing about this label. */
+function isOf(engine: Engine, askId: string | undefined, label: string): askId is string {
+  const ask = askId === undefined ? undefined : engine.kernel.read<AskRecord>(keys.ask(askId));
+  return ask !== undefined && engine.request(ask.requestId)?.label === label;
 }
 
 function accepted(engine: Engine, { label, backend, runId, tree, sessionId, requestId }: RequestRecord): object {

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { createTestHerd } from "pi-herd/testing";
 import { LABEL_PATTERN } from "../../machines/vocabulary.ts";
-import { MAX_MESSAGE_BYTES, MAX_UNREAD_BYTES } from "../../runtime/control/protocol.ts";
+import { MAX_MESSAGE_BYTES, MAX_UNREAD_BYTES } from "../../runtime/control/wire.ts";
 import { TEXT_LIMIT } from "../../runtime/definitions/folder.ts";
 import { RESULT_LIMIT } from "../../runtime/deliveries/outcome.ts";
 import { MAX_BODY_BYTES } from "../../runtime/doors/body.ts";

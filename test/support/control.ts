@@ -86,7 +86,7 @@ export const hello = `${JSON.stringify({ jsonrpc: "2.0", id: 0, method: "hello",
 
 /** Looks again and again until something is there. */
 export async function until<T>(look: () => T | Promise<T>): Promise<T> {
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + 25_000;
   for (;;) {
     const found = await look();
     if (found) return found;
