@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { LABEL_PATTERN } from "./label.ts";
 
 /**
  * The words that charts, engine and backends share: labels, ids, what a worker remembers (context), what
@@ -6,7 +7,7 @@ import { z } from "zod";
  */
 
 /** A worker's public name inside its workspace. Source: the `subagent` API, "Common request fields". */
-export const LABEL_PATTERN = /^[a-z][a-z0-9_-]{0,31}$/;
+export { LABEL_PATTERN };
 
 export const Label = z.string().regex(LABEL_PATTERN);
 

@@ -147,6 +147,11 @@ export interface Herd<Agent extends string = string> extends AsyncDisposable {
    * @throws HerdError `door_contract` with line and column, `invalid_field`, `unknown_agent`, … before anything changed.
    */
   door(request: DoorRequest<Agent>): Promise<Door>;
+  /**
+   * When the next deadline, expiry, launch budget or schedule comes; undefined when none does. What is only tidied up at
+   * some time does not count.
+   */
+  nextDue(): Promise<Date | undefined>;
   /** The saved doors, by name. */
   doors(): Promise<Door[]>;
   /**

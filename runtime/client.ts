@@ -4,3 +4,6 @@
  */
 export { Connection, type CallOptions } from "./control/connection.ts";
 export { HerdError, messageOf } from "./errors.ts";
+export { tools, type ToolDefinition } from "./subagent/tool-definitions.ts";
+export { toolText } from "./subagent/text.ts";
+export { visible } from "./text/safe.ts";

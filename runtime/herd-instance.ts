@@ -27,7 +27,7 @@ import { checkedScope, ownerRef, type Subject } from "./owners.ts";
 import { levelStore } from "./store/level.ts";
 import { StoreLockedError } from "./store/store.ts";
 import type { Controller } from "./subagent/acceptance.ts";
-import { Ticker } from "./tick.ts";
+import { nextDue, Ticker } from "./tick.ts";
 
 /** What only tests and the project's own programs set. */
 export interface Internals {
@@ -205,6 +205,11 @@ export class HerdInstance implements Herd {
         return remove();
       },
     };
+  }
+
+  async nextDue(): Promise<Date | undefined> {
+    this.assertReadable("nextDue");
+    return nextDue(this.engine.kernel);
   }
 
   get inbox(): HerdInbox {

@@ -52,6 +52,7 @@ export type {
   Stage,
   StartFailure,
 } from "./backend.ts";
+export { orderText } from "./backends/order-text.ts";
 export { StopReason } from "./functions/worker.ts";
 export type { AskOwnerRequest, ParkedAskRequest, Worker } from "./functions/worker.ts";
 export { tools } from "./subagent/tool-definitions.ts";

@@ -13,6 +13,22 @@ const AT_ONCE = 200;
 const STALE_MS = 600_000;
 const SCAN_MS = 30_000;
 
+/** Somebody waits for these; everything else that is due is tidying up. */
+const AWAITED = new Set(["schedule", "deadline", "expiry", "launch"]);
+
+/** When the next of them comes. Reads past what is only tidied up. */
+export async function nextDue(kernel: HerdEngine["kernel"]): Promise<Date | undefined> {
+  for (let gte = "t!"; ;) {
+    const page = await kernel.range({ gte, lt: "t!~", limit: AT_ONCE });
+    for (const [key] of page) {
+      const [, time = "", kind = ""] = key.split("!");
+      if (AWAITED.has(kind)) return new Date(Number(time));
+    }
+    if (page.length < AT_ONCE) return undefined;
+    gte = `${page.at(-1)?.[0]}\u0000`;
+  }
+}
+
 /**
  * Everything that is due happens here: deadlines, retention, retries, parking and the stale advisory. One entry that
  * fails never stops the others; it is looked at again at the next tick.

@@ -14,6 +14,9 @@ import { addParked } from "./commands/parked.ts";
 import { addReply } from "./commands/reply.ts";
 import { addResult } from "./commands/result.ts";
 import { addResume } from "./commands/resume.ts";
+import { addServe } from "./commands/serve.ts";
+import { addStatus } from "./commands/status.ts";
+import { addStop } from "./commands/stop.ts";
 import { addSteer } from "./commands/steer.ts";
 import { addTake } from "./commands/take.ts";
 import { addVerify } from "./commands/verify.ts";
@@ -37,6 +40,9 @@ const COMMANDS = [
   addInbox,
   addAnswer,
   addDoor,
+  addServe,
+  addStatus,
+  addStop,
   addBackup,
   addVerify,
   addDoctor,
@@ -67,7 +73,7 @@ function herdCommand(version: string, words: Parameters<typeof addCompletion>[1]
     .version(version)
     .exitOverride()
     .showHelpAfterError("Next: run herd --help to see the commands and their options.");
-  for (const add of COMMANDS) add(program);
+  for (const add of COMMANDS) add(program, version);
   addCompletion(program, words);
   return program;
 }

@@ -1,4 +1,5 @@
 import { Option, type Command } from "commander";
+import { hostDirectory } from "../host/place.ts";
 import { DEFAULT_DIRECTORY } from "./invocation.ts";
 
 /** What every command of a herd can be given. */
@@ -16,6 +17,16 @@ export function withCommonOptions(command: Command): Command {
         .env("HERD_DIRECTORY"),
     )
     .option("--json", "print JSON for programs");
+}
+
+/** Adds the option that says which host is meant: that of this user's Pi unless it is another one. */
+export function withHostDirectory(command: Command): Command {
+  return command.addOption(
+    new Option("-d, --directory <directory>", "the folder of the herd; that of this user's Pi unless given").default(
+      hostDirectory(),
+      "herd in Pi's own folder",
+    ),
+  );
 }
 
 /** Adds the option that says whose worker is meant. */
@@ -37,7 +48,7 @@ export function withSubjectOption(command: Command): Command {
 }
 
 /** Prints a text for people, or a value for programs; resolves when it is out. */
-export function show(options: CommonOptions, value: unknown, text: () => string): Promise<void> {
+export function show(options: Pick<CommonOptions, "json">, value: unknown, text: () => string): Promise<void> {
   return write(options.json ? JSON.stringify(value, undefined, 2) : text());
 }
 

@@ -1,4 +1,5 @@
 import type { AnswerFormat, Evidence, Json } from "../../machines/vocabulary.ts";
+import { envelope } from "../evidence/evidence.ts";
 import type { AskRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
 
 /** One question of a worker to its direct owner. The same `askId` is the same question, however often it comes. */
@@ -12,6 +13,8 @@ export interface Question {
   /** What the owner gave with the assignment. */
   metadata?: Json;
   question: string;
+  /** What a model reads: who asks, the question and its files. */
+  envelope: string;
   answerFormat: AnswerFormat;
   options?: Json[];
   schema?: object;
@@ -42,6 +45,11 @@ export interface ReplyReceipt {
   sessionId: string;
 }
 
+/** A question as its owner's model reads it. */
+export function questionText(label: string, { question, files }: Pick<AskRecord, "question" | "files">): string {
+  return `"${label}" asks:\n\n${envelope("Question", question, files)}`;
+}
+
 /** A question as its owner gets it, with its reply. */
 export function questionOf(
   ask: AskRecord,
@@ -58,6 +66,7 @@ export function questionOf(
     owner: ask.addressee ?? request.owner,
     ...(request.metadata !== undefined && { metadata: request.metadata }),
     question: ask.question,
+    envelope: questionText(request.label, ask),
     answerFormat: parked?.answerFormat ?? "text",
     ...(parked?.options && { options: parked.options }),
     ...(parked?.schema && { schema: parked.schema }),

@@ -1,7 +1,7 @@
 import type { Backend, Launch, Order } from "../backend.ts";
 import type { Engine } from "../engine.ts";
 import { messageOf } from "../errors.ts";
-import { envelope } from "../evidence/evidence.ts";
+import { questionText } from "../asks/question.ts";
 import type {
   AskRecord,
   DeliveryRecord,
@@ -231,7 +231,7 @@ export class Orders {
     if (delivery.kind === "question") {
       const ask = kernel.read<AskRecord>(keys.ask(delivery.askId ?? ""));
       if (ask === undefined || ask.answer || ask.abandoned) return undefined;
-      const text = `"${request.label}" asks:\n\n${envelope("Question", ask.question, ask.files)}`;
+      const text = questionText(request.label, ask);
       const { runId, label, workspace, sessionId } = request;
       const details = { askId: ask.askId, requestId: request.requestId, runId, label, workspace, sessionId, attempt };
       return { ...base, kind: "deliver", what: "question", text, details };

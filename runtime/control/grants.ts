@@ -50,6 +50,7 @@ const READING = new Set([
   "herd/owners",
   "herd/parked",
   "herd/doors",
+  "herd/nextDue",
   "herd/run",
   "herd/runs",
   "inbox/list",

@@ -122,6 +122,10 @@ export class HerdHost implements ControlHost {
     return this.#engine.doors.named(name);
   }
 
+  nextDue(): Promise<Date | undefined> {
+    return this.#herd.nextDue();
+  }
+
   run(id: string): Promise<DoorRun> {
     return this.#herd.run(id);
   }

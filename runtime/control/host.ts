@@ -22,6 +22,7 @@ export interface ControlHost extends Pick<
   | "inbox"
   | "door"
   | "doors"
+  | "nextDue"
   | "run"
   | "runs"
   | "backup"

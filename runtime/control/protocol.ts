@@ -77,6 +77,7 @@ export const Says = {
     body: z.string(),
   }),
   "door/remove": z.strictObject({ name: text }),
+  "herd/nextDue": z.strictObject({}),
   "herd/run": z.strictObject({ id: text }),
   "herd/runs": z.strictObject({}),
   "inbox/list": z.strictObject({}),
@@ -123,6 +124,8 @@ export interface Hears {
   "door/visit": unknown;
   "door/fetch": { status: number; headers: [string, string][]; body: string };
   "door/remove": null;
+  /** ISO 8601, or null when nothing is due. */
+  "herd/nextDue": string | null;
   "herd/run": DoorRun;
   "herd/runs": DoorRun[];
   "inbox/list": InboxEntry[];

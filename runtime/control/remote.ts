@@ -105,6 +105,11 @@ export class RemoteHerd implements Herd, Link {
     return doors.map((door) => new RemoteDoor(this.connection, door, undefined));
   }
 
+  async nextDue(): Promise<Date | undefined> {
+    const due = await this.connection.call("herd/nextDue", {});
+    return due === null ? undefined : new Date(due);
+  }
+
   run(id: string): Promise<DoorRun> {
     return this.connection.call("herd/run", { id });
   }

@@ -215,6 +215,7 @@ export class Session implements ControlClient {
       await (await this.#host.doorNamed(name)).remove();
       return null;
     },
+    "herd/nextDue": async () => (await this.#host.nextDue())?.toISOString() ?? null,
     "herd/run": ({ id }) => this.#host.run(id),
     "herd/runs": () => this.#host.runs(),
     "inbox/list": () => this.#host.inbox.list(),

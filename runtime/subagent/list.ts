@@ -1,3 +1,4 @@
+import { questionText } from "../asks/question.ts";
 import { activeRequest, isSteerable, shownState } from "../../machines/projection.ts";
 import type { WorkerContext } from "../../machines/vocabulary.ts";
 import { paneIdOf } from "../backend.ts";
@@ -129,6 +130,9 @@ function rowOf(engine: Engine, tree: Tree, path: string, state: string, context:
       context.diagnostic ??
       engine.functions.waitsFor(context.runId),
     queued: state === "settling.queued" ? true : undefined,
-    question: ask && !ask.answer ? { askId: ask.askId, question: ask.question } : undefined,
+    question:
+      ask && !ask.answer
+        ? { askId: ask.askId, question: ask.question, envelope: questionText(context.label, ask) }
+        : undefined,
   }) as WorkerRow;
 }

@@ -82,7 +82,8 @@ export interface WorkerRow {
   unreadable?: true;
   diagnostic?: string;
   queued?: boolean;
-  question?: { askId: string; question: string };
+  /** What it asks; `envelope` is what a model reads of it. */
+  question?: { askId: string; question: string; envelope: string };
 }
 
 /** What an owner or a worker sees of the herd. */

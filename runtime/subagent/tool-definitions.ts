@@ -1,4 +1,4 @@
-import { LABEL_PATTERN } from "../../machines/vocabulary.ts";
+import { LABEL_PATTERN } from "../../machines/label.ts";
 
 /** What a model is told of a tool, with its input as JSON schema. */
 export interface ToolDefinition {

@@ -20,15 +20,15 @@ export interface Entries {
   declarations: string[];
 }
 
-/** What the `herd` command loads when it runs from the published package. */
-const COMMAND = "adapters/cli/main.js";
+/** What the `herd` command and the extension for Pi load when they run from the published package. */
+const LOADED = ["adapters/cli/main.js", "adapters/pi/index.js"];
 
 /** The ways into the compiled files of a package. */
 export function entriesOf({ exports }: Manifest): Entries {
   const compiled = Object.values(exports).filter((target) => typeof target !== "string");
   const inDist = (path: string) => path.replace(/^\.\/dist\//, "");
   return {
-    code: [...compiled.map((target) => inDist(target.default)), COMMAND],
+    code: [...compiled.map((target) => inDist(target.default)), ...LOADED],
     declarations: compiled.map(({ types }) => inDist(types)),
   };
 }

@@ -17,7 +17,7 @@ const size = { columns: 80, rows: 24, notes: new Map<string, string>() };
 describe("the tree of workers", () => {
   test("shows label, state, and what each asks or does", () => {
     const workers = [
-      row("census", "blocked", { question: { askId: "a", question: "Which folders?\n\n  a table" } }),
+      row("census", "blocked", { question: { askId: "a", question: "Which folders?\n\n  a table", envelope: "" } }),
       child("counter", "working", { activeRequestId: "r1" }),
       child("counter-2", "blocked", { diagnostic: "held" }),
     ];

@@ -1,0 +1,277 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { createHerd, HerdError, type ControlClient, type Grant, type Herd } from "../../runtime/index.ts";
+import { messageOf } from "../../runtime/client.ts";
+import { headless, type Headless } from "../pi/headless/headless.ts";
+import { Dialogs, type DialogAnswer } from "./dialogs.ts";
+import type { Log } from "./log.ts";
+import { findPi } from "./pi-command.ts";
+import { agentDirectory } from "./place.ts";
+import {
+  DialogAnswerSays,
+  parsed,
+  RootHere,
+  WorkerAsk,
+  WorkerHello,
+  WorkerReport,
+  WorkerSubagent,
+} from "./requests.ts";
+import { Roots } from "./roots.ts";
+import type { HostStatus, RootHears, RootSays, WorkerAsks, WorkerSays, WorkerTells } from "./shapes.ts";
+import { bearerOf, readKey, tokenFor } from "./tokens.ts";
+import { isNewer } from "./versions.ts";
+
+/** How often it is looked whether anybody needs the host, in milliseconds. */
+const LOOK_MS = 250;
+/** How long nobody may need it before it leaves. */
+const LEAVE_MS = 30_000;
+/** How long the last host of the folder may take to make room. */
+const ROOM_MS = 12_000;
+
+export interface HostOptions {
+  /** The folder of the herd. */
+  directory: string;
+  /** The version of this package. */
+  version: string;
+  /** Our extension as Pi loads it, absolute. */
+  extension: string;
+  log: Log;
+  /** How long nobody may need it before it leaves, in milliseconds. */
+  leaveAfterMs?: number;
+}
+
+/**
+ * The background process of one agent directory: it has the store open, runs the workers of all Pi sessions, and lets
+ * clients in through the control socket. It leaves by itself when nobody needs it.
+ */
+export class Host {
+  readonly #options: HostOptions;
+  readonly #clients = new Set<ControlClient>();
+  readonly #roots = new Roots();
+  readonly #dialogs: Dialogs;
+  readonly #since = new Date().toISOString();
+  /** Resolves when it is time to leave, with why. */
+  readonly #over = Promise.withResolvers<string>();
+  #herd: Herd | undefined;
+  #workers: Headless | undefined;
+  #idleSince: number | undefined;
+  #newerVersion: string | undefined;
+
+  private constructor(options: HostOptions) {
+    this.#options = options;
+    this.#dialogs = new Dialogs({
+      opened: (owner, dialog) => this.#roots.clientOf(owner)?.tell("dialog/opened", dialog),
+      closed: (owner, id) => this.#roots.clientOf(owner)?.tell("dialog/closed", { id }),
+    });
+  }
+
+  /**
+   * Opens the herd of the folder and serves it until it is time to leave.
+   * @param ready called once it answers.
+   * @returns why it left.
+   * @throws HerdError `store_locked` when another process has the store, and what else speaks against opening it.
+   */
+  static async serve(options: HostOptions, ready: (host: Host) => void): Promise<string> {
+    const host = new Host(options);
+    await host.#open();
+    ready(host);
+    const looks = setInterval(() => void host.#look().catch((error) => host.stop(messageOf(error))), LOOK_MS);
+    try {
+      return await host.#over.promise;
+    } finally {
+      clearInterval(looks);
+      await host.#herd?.close();
+    }
+  }
+
+  /** Asks it to leave. */
+  stop(why: string): void {
+    this.#over.resolve(why);
+  }
+
+  async #open(): Promise<void> {
+    const { log, extension } = this.#options;
+    const directory = resolve(this.#options.directory);
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    const key = await readKey(directory);
+    const agents = agentDirectory();
+    const { factory, backend } = headless({
+      directory,
+      agentDirectory: agents,
+      key,
+      extension,
+      rootOf: (owner) => this.#roots.of(owner),
+      findPi: () => this.#roots.anyPi() ?? findPi(),
+      dialogs: this.#dialogs,
+      log,
+    });
+    this.#herd = await createHerd({
+      directory,
+      backends: [factory],
+      definitions: [join(agents, "agents")],
+      waitForLockMs: ROOM_MS,
+      control: {
+        token: tokenFor(key, { role: "person" }),
+        admit: (token, { version }) => {
+          const bearer = bearerOf(key, token);
+          // Also a worker's: what comes after an update starts with the newer version.
+          if (bearer.role === "root" || bearer.role === "person") this.#noteVersion(version);
+          return grantOf(bearer);
+        },
+        connected: (client) => this.#welcome(client),
+        methods: this.#methods(),
+      },
+    });
+    this.#workers = backend();
+  }
+
+  #methods(): Record<string, (says: unknown, client: ControlClient) => unknown> {
+    return {
+      "host/status": () => this.#status(),
+      "host/stop": (_, client) => {
+        only(client, "person");
+        this.#options.log.info("asked to stop");
+        setImmediate(() => this.stop("stopped by its user"));
+        return { pid: process.pid };
+      },
+      "root/here": async (says, client) => this.#root(says, client),
+      "dialog/answer": (says, client) => {
+        const { dialog, answer } = parsed<{ dialog: string; answer: string | DialogAnswer }>(
+          "answer",
+          DialogAnswerSays,
+          says,
+        );
+        const { grant } = client;
+        if (grant.role !== "owner") only(client, "person");
+        const answered = this.#dialogs.answer(dialog, answer, grant.role === "owner" ? grant.id : undefined);
+        this.#options.log.info({ dialog: answered.id, runId: answered.runId }, "dialog answered");
+        return { label: answered.label, dialog: answered.id };
+      },
+      "worker/hello": (says, client) =>
+        this.#backend.hello(client, workerOf(client), parsed<WorkerSays>("worker/hello", WorkerHello, says)),
+      "worker/report": (says, client) => {
+        const { told, ...about } = parsed<WorkerTells>("worker/report", WorkerReport, says);
+        return this.#backend.report(workerOf(client).runId, told, about);
+      },
+      "worker/ask": (says, client) => {
+        const { request, ...about } = parsed<WorkerAsks>("worker/ask", WorkerAsk, says);
+        return this.#backend.ask(workerOf(client).runId, request, about);
+      },
+      "worker/subagent": (says, client) => {
+        const { request } = parsed<{ request: unknown }>("worker/subagent", WorkerSubagent, says);
+        return this.#backend.subagent(workerOf(client).runId, request);
+      },
+    };
+  }
+
+  get #backend(): Headless {
+    return this.#workers as Headless;
+  }
+
+  #welcome(client: ControlClient): void {
+    this.#clients.add(client);
+    client.gone.addEventListener("abort", () => {
+      this.#clients.delete(client);
+      this.#roots.left(client);
+    });
+  }
+
+  /** A root session says where it is; what waits for a person there is shown to it. */
+  async #root(says: unknown, client: ControlClient): Promise<RootHears> {
+    const { id } = only(client, "owner");
+    const here = parsed<RootSays>("root/here", RootHere, says);
+    const isNew = this.#roots.here(id, here, client);
+    if (isNew && here.hasUI) {
+      // After the answer, with which the session begins to listen.
+      setImmediate(() => {
+        for (const dialog of this.#dialogs.list(id)) client.tell("dialog/opened", dialog);
+      });
+    }
+    const herd = this.#herd as Herd;
+    return {
+      pid: process.pid,
+      version: this.#options.version,
+      elsewhere: isNew ? await this.#roots.elsewhere(herd, id, here.cwd) : [],
+      isNews: isNew && here.hasUI && this.#tellOnce(),
+    };
+  }
+
+  /** Whether somebody is to be told of the background process: once for ever. */
+  #tellOnce(): boolean {
+    const mark = join(this.#options.directory, "told");
+    if (existsSync(mark)) return false;
+    writeFileSync(mark, "", { mode: 0o600 });
+    return true;
+  }
+
+  #status(): HostStatus {
+    const { version, directory } = this.#options;
+    return {
+      pid: process.pid,
+      version,
+      directory: resolve(directory),
+      since: this.#since,
+      clients: this.#clients.size,
+      roots: this.#roots.size,
+      workers: this.#backend.alive,
+      dialogs: this.#dialogs.list(),
+      replacing: this.#newerVersion !== undefined,
+    };
+  }
+
+  #noteVersion(version: string | undefined): void {
+    const { log, version: ours } = this.#options;
+    if (this.#newerVersion !== undefined || !isNewer(version, ours)) return;
+    this.#newerVersion = version;
+    log.info({ ours, theirs: version }, "a newer version came; leaves as soon as no turn runs");
+  }
+
+  /** Leaves for a newer version between two turns, and when nobody has needed it for a while. */
+  async #look(): Promise<void> {
+    const { inTurn, alive } = this.#backend;
+    if (this.#newerVersion !== undefined && inTurn === 0) return this.stop(`version ${this.#newerVersion} takes over`);
+    const others = [...this.#clients].filter(({ grant }) => grant.role !== "guest").length;
+    if (others > 0 || alive > 0) {
+      this.#idleSince = undefined;
+      return;
+    }
+    const now = Date.now();
+    this.#idleSince ??= now;
+    if (now - this.#idleSince < (this.#options.leaveAfterMs ?? LEAVE_MS)) return;
+    if ((await (this.#herd as Herd).nextDue()) !== undefined) this.#idleSince = now;
+    else this.stop("nobody needs it");
+  }
+}
+
+function grantOf(bearer: ReturnType<typeof bearerOf>): Grant {
+  switch (bearer.role) {
+    case "person":
+    case "observer":
+      return { role: bearer.role };
+    case "root":
+      return { role: "owner", id: bearer.session };
+    case "worker":
+      return { role: "guest", subject: JSON.stringify({ runId: bearer.runId, launch: bearer.launch }) };
+  }
+}
+
+/** Which worker a client is. @throws HerdError `not_granted`. */
+function workerOf(client: ControlClient): { runId: string; launch: string } {
+  return JSON.parse(only(client, "guest").subject) as { runId: string; launch: string };
+}
+
+/** @throws HerdError `not_granted` when the client is something else. */
+function only<Role extends Grant["role"]>(client: ControlClient, role: Role): Extract<Grant, { role: Role }> {
+  if (client.grant.role === role) return client.grant as Extract<Grant, { role: Role }>;
+  throw notGranted(role, client.grant.role);
+}
+
+function notGranted(needs: string, has: string): HerdError {
+  return new HerdError({
+    category: "invalid_request",
+    reason: "not_granted",
+    message: `This call is for the role ${needs}, and the client has the role ${has}`,
+    nextAction: "use the herd command, or the Pi extension",
+  });
+}

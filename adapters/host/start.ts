@@ -1,0 +1,131 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { existsSync, openSync, closeSync } from "node:fs";
+import { mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { Connection, HerdError, messageOf } from "../../runtime/client.ts";
+import { findNode } from "./node.ts";
+import { readKey, tokenFor, type Bearer } from "./tokens.ts";
+
+/** How long a host may take until it answers, in milliseconds: also one whose place another one is just leaving. */
+const START_MS = 20_000;
+/** Between two looks for it. */
+const LOOK_MS = 20;
+
+/** Who connects to the host of a folder. */
+export interface Visitor {
+  /** The host's folder. */
+  directory: string;
+  bearer: Bearer;
+  /** The version of the client's package: an older host makes room for a newer one. */
+  version: string;
+  env?: NodeJS.ProcessEnv;
+}
+
+/** Connects to the host of a folder if it runs. @throws HerdError what else keeps it from that. */
+export async function connectHost({ directory, bearer, version }: Visitor): Promise<Connection | undefined> {
+  try {
+    const token = tokenFor(await usable(directory), bearer);
+    return await Connection.open(directory, { token, version });
+  } catch (error) {
+    if (error instanceof HerdError && error.reason === "not_running") return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Connects to the host of a folder, and starts it when it does not run: a process of its own that outlives this one.
+ * @throws HerdError `host_not_started` with what it said, `node_too_old`, or why it does not let this client in.
+ */
+export async function reachHost(visitor: Visitor): Promise<{ connection: Connection; started: boolean }> {
+  const running = await connectHost(visitor);
+  if (running) return { connection: running, started: false };
+  const { directory } = visitor;
+  const host = await start(visitor);
+  const until = Date.now() + START_MS;
+  for (;;) {
+    const connection = await connectHost(visitor);
+    if (connection) return { connection, started: connection.welcome.pid === host.child.pid };
+    const { exitCode, signalCode } = host.child;
+    // One that found another one in its place leaves with 0: that is the one to wait for.
+    if (host.failed !== undefined || signalCode !== null || (exitCode !== null && exitCode !== 0)) {
+      throw await notStarted(directory, host);
+    }
+    if (Date.now() >= until) throw await notStarted(directory, host);
+    await pause(LOOK_MS);
+  }
+}
+
+interface Starting {
+  child: ChildProcess;
+  failed?: unknown;
+}
+
+async function start({ directory, env = process.env }: Visitor): Promise<Starting> {
+  const node = await findNode(env);
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const said = openSync(startLog(directory), "w", 0o600);
+  try {
+    const child = spawn(node, [command(), "serve", "--directory", directory], {
+      cwd: directory,
+      detached: true,
+      stdio: ["ignore", "ignore", said],
+      env,
+    });
+    const starting: Starting = { child };
+    child.once("error", (error) => (starting.failed = error));
+    child.unref();
+    return starting;
+  } finally {
+    closeSync(said);
+  }
+}
+
+/** The `herd` command: in a checkout beside the sources, in the published package beside the compiled files. */
+function command(): string {
+  const [source, published] = ["../cli/herd.js", "../../../adapters/cli/herd.js"].map((path) =>
+    fileURLToPath(new URL(path, import.meta.url)),
+  ) as [string, string];
+  return existsSync(source) ? source : published;
+}
+
+/** Where a host's last start says what went wrong before it has a log. */
+export function startLog(directory: string): string {
+  return join(directory, "start.log");
+}
+
+/** The key of the folder, with what is wrong with that folder in words. */
+async function usable(directory: string): Promise<Buffer> {
+  try {
+    return await readKey(directory);
+  } catch (error) {
+    throw new HerdError({
+      category: "internal_failure",
+      reason: "host_not_started",
+      message: `The folder of the background process, ${directory}, cannot be used: ${messageOf(error)}`,
+      nextAction: "make room on its disk and let this user write there, or set PI_CODING_AGENT_DIR to another folder",
+      operation: "serve",
+      cause: error,
+    });
+  }
+}
+
+async function notStarted(directory: string, { child, failed }: Starting): Promise<HerdError> {
+  const said = await readFile(startLog(directory), "utf8").catch(() => "");
+  const lines = said
+    .trim()
+    .split("\n")
+    .filter((line) => line.trim() !== "");
+  const end =
+    child.exitCode === null ? `no answer within ${START_MS / 1_000} s` : `it ended with code ${child.exitCode}`;
+  const why = failed === undefined ? (lines.at(-1) ?? end) : messageOf(failed);
+  return new HerdError({
+    category: "internal_failure",
+    reason: "host_not_started",
+    message: `The background process of the herd did not start: ${why.slice(0, 500)}`,
+    nextAction: `look with herd doctor --directory ${JSON.stringify(directory)}, mend what it names, and try again`,
+    operation: "serve",
+    details: { directory, output: lines.slice(-20) },
+  });
+}

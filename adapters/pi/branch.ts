@@ -1,0 +1,36 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+
+/** The custom type of every message that comes from the herd. */
+export const HERD = "herd";
+
+/** What is kept with such a message in the session, beside the text that the model reads. */
+export interface HerdDetails {
+  /** What it is: something that a worker is told, or something that an owner is told. */
+  kind: "task" | "answer" | "resume" | "steer" | "question" | "result";
+  /** In a worker: the order that it is. */
+  orderId?: string;
+  /** At an owner: the delivery that it is. */
+  deliveryId?: string;
+  requestId?: string;
+  askId?: string;
+  label?: string;
+  agent?: string;
+  /** Of a result. */
+  status?: string;
+  /** What the result says of itself. */
+  result?: Record<string, unknown>;
+}
+
+type Branch = ReturnType<ExtensionContext["sessionManager"]["getBranch"]>;
+export type Entry = Branch[number];
+
+/** What the herd said, of an entry; undefined for everything else. */
+export function herdDetails(entry: Entry): HerdDetails | undefined {
+  if (entry.type !== "custom_message" || entry.customType !== HERD) return undefined;
+  return entry.details as HerdDetails | undefined;
+}
+
+/** Everything that the herd said on the active branch, oldest first. */
+export function herdSaid(ctx: ExtensionContext): HerdDetails[] {
+  return ctx.sessionManager.getBranch().flatMap((entry) => herdDetails(entry) ?? []);
+}

@@ -1,0 +1,453 @@
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+import type { Backend, BackendFactory, BackendHost, Identity, Launch, Order } from "../../../runtime/backend.ts";
+import { HerdError, orderText, type ControlClient } from "../../../runtime/index.ts";
+import { messageOf } from "../../../runtime/client.ts";
+import type { DialogAnswer, Dialogs } from "../../host/dialogs.ts";
+import type { Log } from "../../host/log.ts";
+import type { Dialog, PiCommand, RootSays, Told, ToldOrder, WorkerHears, WorkerSays } from "../../host/shapes.ts";
+import { badToken, tokenFor } from "../../host/tokens.ts";
+import { contextFiles } from "./context.ts";
+import { ENV } from "../environment.ts";
+import { launchFlags } from "./flags.ts";
+import { endLeftOver, WorkerProcess } from "./process.ts";
+import { PromptFiles } from "./prompts.ts";
+import { beganAt, ProcessRecords, type ProcessRecord } from "./records.ts";
+import { HeadlessRun } from "./run.ts";
+
+/** How long a process that takes up its work again may take until it says who it is, in milliseconds. */
+const AGAIN_MS = 300_000;
+
+export interface HeadlessOptions {
+  /** The host's folder. */
+  directory: string;
+  /** Pi's folder of this user. */
+  agentDirectory: string;
+  /** What tokens are made from. */
+  key: Buffer;
+  /** Our extension as Pi loads it, absolute. */
+  extension: string;
+  /** The root session that a worker belongs to in the end, while it is open. */
+  rootOf(owner: string): RootSays | undefined;
+  /** Pi as it is found without any root. @throws HerdError `pi_missing`. */
+  findPi(): Promise<PiCommand>;
+  dialogs: Dialogs;
+  log: Log;
+}
+
+/** Workers that are Pi processes without a screen (`pi --mode rpc`), children of this program. */
+export class Headless implements Backend {
+  readonly name = "pi";
+  readonly sessionFolders: readonly string[];
+  readonly #options: HeadlessOptions;
+  readonly #host: BackendHost;
+  readonly #records: ProcessRecords;
+  readonly #prompts: PromptFiles;
+  readonly #runs = new Map<string, HeadlessRun>();
+  /** Runs of an earlier host whose processes could not be proven gone. */
+  readonly #unproven = new Set<string>();
+  readonly #swept: Promise<void>;
+
+  constructor(options: HeadlessOptions, host: BackendHost) {
+    this.#options = options;
+    this.#host = host;
+    this.#records = new ProcessRecords(options.directory);
+    this.#prompts = new PromptFiles(options.directory);
+    this.sessionFolders = [join(options.agentDirectory, "sessions")];
+    this.#swept = this.#sweep();
+  }
+
+  /** Worker processes that live. */
+  get alive(): number {
+    return [...this.#runs.values()].filter(({ identity }) => identity === "present").length;
+  }
+
+  /** Workers whose model is at a turn. */
+  get inTurn(): number {
+    return [...this.#runs.values()].filter((run) => run.inTurn && run.process?.isAlive === true).length;
+  }
+
+  async preflight(): Promise<void> {
+    await this.#options.findPi();
+  }
+
+  perform(order: Order): void {
+    const run = this.#runOf(order.runId);
+    run.label = order.label;
+    run.requestId = order.requestId ?? run.requestId;
+    if (order.kind === "stop") {
+      run.stopping ??= this.#stop(run).finally(() => (run.stopping = undefined));
+      return;
+    }
+    const launch =
+      order.kind === "start" || order.kind === "resume" ? order : "launch" in order ? order.launch : undefined;
+    if (launch && run.identity === "absent") {
+      run.forget();
+      const budget = order.kind === "start" ? order.timeoutMs : AGAIN_MS;
+      run.starting = this.#start(run, launch, { isFirst: order.kind === "start", budget });
+      void run.starting.finally(() => (run.starting = undefined));
+    }
+    run.tell(toldOf(order));
+  }
+
+  async identify(runId: string): Promise<Identity> {
+    await this.#swept;
+    if (this.#unproven.has(runId)) return "unprovable";
+    return this.#runs.get(runId)?.identity ?? "absent";
+  }
+
+  async diagnose(runId: string): Promise<string> {
+    return this.#runs.get(runId)?.process?.stderr.text ?? "";
+  }
+
+  /** Headless workers live as long as this program: they go on from their sessions when it is there again. */
+  async close(): Promise<void> {
+    const ends = [...this.#runs.values()].map(async (run) => {
+      await run.starting?.catch(() => undefined);
+      await run.process?.end();
+      await this.#prompts.remove(run.runId);
+    });
+    for (const end of await Promise.allSettled(ends)) {
+      if (end.status === "rejected") this.#options.log.error({ error: messageOf(end.reason) }, "worker not ended");
+    }
+  }
+
+  /** A worker's process says who it is. @throws HerdError `bad_token`. */
+  async hello(
+    client: ControlClient,
+    { runId, launch }: { runId: string; launch: string },
+    says: WorkerSays,
+  ): Promise<WorkerHears> {
+    const run = this.#runs.get(runId);
+    if (run === undefined || run.launch !== launch || run.process?.isAlive !== true) {
+      throw badToken("The token belongs to a worker's process that has ended");
+    }
+    // What a worker starts inherits its environment, and is not that worker.
+    if (says.pid !== run.process.pid) throw badToken(`The token is in use by process ${run.process.pid}`);
+    const { sessionId, sessionFile, model, thinking, problem } = says;
+    const place = {
+      paneId: `pi:${says.pid}`,
+      ...(sessionFile !== undefined && { sessionPath: sessionFile }),
+      ...(model !== undefined && { model }),
+      ...(thinking !== undefined && { thinking }),
+    };
+    await this.#prompts.remove(runId);
+    if (problem !== undefined) {
+      await run.report({ type: "start.failed", stage: "agent_start", message: problem });
+      throw new HerdError({
+        category: "invalid_request",
+        reason: "no_model",
+        message: problem,
+        nextAction: "choose a model that has a key",
+        operation: "hello",
+      });
+    }
+    await run.report({ type: "identity", sessionId, place });
+    if (!run.isGreeted) await run.report({ type: "accepted", place });
+    run.isGreeted = true;
+    run.client = client;
+    client.gone.addEventListener("abort", () => {
+      if (run.client === client) run.client = undefined;
+    });
+    this.#options.log.info({ runId, label: run.label, pid: says.pid }, "worker ready");
+    // After this answer is out.
+    setImmediate(() => run.flush());
+    return { label: run.label, agent: "" };
+  }
+
+  /** A worker's process tells of its turns. */
+  async report(runId: string, told: Told, about: { requestId?: string; orderId?: string }): Promise<boolean> {
+    const run = this.#greeted(runId);
+    if (about.orderId !== undefined) run.confirmed(about.orderId);
+    if (told.type === "delivered") run.confirmed(told.orderId);
+    if (told.type === "turn.started") run.inTurn = true;
+    if (told.type === "turn.ended" || told.type === "settled") run.inTurn = false;
+    return run.report(told, about.requestId);
+  }
+
+  /** A worker's model asks its owner. @throws HerdError why it may not. */
+  async ask(runId: string, request: unknown, about: { batch: string[]; requestId?: string }) {
+    const run = this.#greeted(runId);
+    // What it told before counts before.
+    await run.reported();
+    return this.#host.askOwner(runId, request, about);
+  }
+
+  async subagent(runId: string, request: unknown): Promise<object> {
+    await this.#greeted(runId).reported();
+    return this.#host.subagent(runId, request);
+  }
+
+  #greeted(runId: string): HeadlessRun {
+    const run = this.#runs.get(runId);
+    if (run?.isGreeted !== true) throw badToken("The worker's process has not said who it is");
+    return run;
+  }
+
+  #runOf(runId: string): HeadlessRun {
+    const known = this.#runs.get(runId);
+    if (known) return known;
+    const run = new HeadlessRun(runId, this.#host, this.#options.log);
+    this.#runs.set(runId, run);
+    return run;
+  }
+
+  async #start(
+    run: HeadlessRun,
+    launch: Launch,
+    { isFirst, budget }: { isFirst: boolean; budget: number },
+  ): Promise<void> {
+    const { runId } = run;
+    const { log } = this.#options;
+    run.isGreeted = false;
+    run.owner = launch.owner;
+    try {
+      await this.#swept;
+      const { program, record } = await this.#prepare(run, launch);
+      if (run.stopping) return;
+      run.process = program;
+      log.info({ runId, label: run.label, agent: launch.agent, pid: program.pid, first: isFirst }, "worker started");
+      void program.ended.then((what) => this.#over(run, program, what));
+      if (program.pid !== undefined) {
+        const began = await beganAt(program.pid);
+        if (began !== undefined) await this.#records.write({ ...record, pid: program.pid, began });
+      }
+      if (!isFirst) this.#watch(run, program, budget);
+    } catch (error) {
+      log.warn({ runId, label: run.label, error: messageOf(error) }, "worker not started");
+      await this.#prompts.remove(runId);
+      const category = error instanceof HerdError ? error.category : undefined;
+      await run.report({
+        type: "start.failed",
+        stage: "agent_start",
+        ...(category && { category }),
+        message: messageOf(error),
+      });
+    }
+  }
+
+  /** A process that takes up its work again has to say who it is some time; a first one has the launch's own budget. */
+  #watch(run: HeadlessRun, program: WorkerProcess, budget: number): void {
+    const timer = setTimeout(() => {
+      if (run.process !== program || run.isGreeted) return;
+      void run.report({
+        type: "start.failed",
+        stage: "agent_result",
+        message: `it did not answer within ${budget} ms`,
+      });
+      void program.end().catch(() => undefined);
+    }, budget);
+    timer.unref();
+    void program.ended.then(() => clearTimeout(timer));
+  }
+
+  async #prepare(
+    run: HeadlessRun,
+    launch: Launch,
+  ): Promise<{ program: WorkerProcess; record: Omit<ProcessRecord, "pid" | "began"> }> {
+    const { runId } = run;
+    const { directory, key, extension, rootOf, findPi, agentDirectory } = this.#options;
+    const root = rootOf(launch.owner);
+    const before = await this.#records.read(runId);
+    const pi = root?.pi ?? before?.pi ?? (await findPi());
+    const trusted = root?.cwd === launch.cwd ? root.trusted : (before?.trusted ?? false);
+    const model = before?.model ?? root?.model;
+    const thinking = before?.thinking ?? root?.thinking;
+    const { policy, sessionPath } = launch;
+    const prompts = await this.#prompts.write(runId, {
+      role: policy?.systemPrompt ?? "",
+      delegates: policy?.delegates ?? false,
+    });
+    run.launch = randomUUID();
+    const args = launchFlags({
+      launch,
+      extension,
+      ...prompts,
+      contextFiles: contextFiles(policy, { cwd: launch.cwd, agentDirectory }),
+      label: run.label,
+      ...(sessionPath !== undefined && existsSync(sessionPath) && { sessionFile: sessionPath }),
+      trusted,
+      ...(model !== undefined && { model }),
+      ...(thinking !== undefined && { thinking }),
+    });
+    const program = new WorkerProcess({
+      node: pi.node,
+      args: [pi.cli, ...args],
+      cwd: launch.cwd,
+      env: {
+        ...withNodeFirst(root?.env ?? process.env, pi.node),
+        [ENV.directory]: directory,
+        [ENV.token]: tokenFor(key, { role: "worker", runId, launch: run.launch }),
+        [ENV.session]: launch.sessionId,
+        [ENV.delegates]: policy?.delegates ? "1" : "0",
+      },
+      line: (text) => this.#heard(run, text),
+    });
+    return {
+      program,
+      record: {
+        runId,
+        launch: run.launch,
+        pi,
+        trusted,
+        ...(model !== undefined && { model }),
+        ...(thinking !== undefined && { thinking }),
+      },
+    };
+  }
+
+  /** A process has ended: what it told before that comes first. */
+  async #over(run: HeadlessRun, program: WorkerProcess, what: string): Promise<void> {
+    const { runId } = run;
+    const { log, dialogs } = this.#options;
+    await this.#prompts.remove(runId);
+    for (const dialog of dialogs.list()) if (dialog.runId === runId) dialogs.close(dialog.id);
+    await gone(run.client);
+    await run.reported();
+    if (run.process !== program || run.stopping) return;
+    run.inTurn = false;
+    log.warn({ runId, label: run.label, pid: program.pid, what }, "worker ended");
+    if (run.isGreeted) await run.report({ type: "exited" });
+    else {
+      const said = program.stderr.lastLine;
+      const why = `Pi ended (${what}) before it was ready${said === undefined ? "" : `: ${said.slice(0, 300)}`}`;
+      await run.report({ type: "start.failed", stage: "agent_start", message: why });
+    }
+  }
+
+  async #stop(run: HeadlessRun): Promise<void> {
+    const { runId } = run;
+    try {
+      await run.starting;
+      await run.process?.end();
+      await this.#prompts.remove(runId);
+      await this.#records.remove(runId);
+      run.forget();
+      await run.reported();
+      this.#options.log.info({ runId, label: run.label }, "worker stopped");
+      await run.report({ type: "gone" });
+      this.#runs.delete(runId);
+    } catch (error) {
+      await run.report({ type: "stop.failed", message: messageOf(error) });
+    }
+  }
+
+  /** Ends what an earlier host left behind: nobody can reach it any more. */
+  async #sweep(): Promise<void> {
+    const { log } = this.#options;
+    await this.#prompts.removeAll();
+    const records = await this.#records.all();
+    await Promise.all(
+      records.map(async ({ runId, pid, began }) => {
+        try {
+          if (await endLeftOver(pid, began)) return;
+          this.#unproven.add(runId);
+        } catch (error) {
+          this.#unproven.add(runId);
+          log.error({ runId, pid, error: messageOf(error) }, "cannot tell whether a worker of the last host lives");
+        }
+      }),
+    );
+  }
+
+  /** A line of the process: most are news of its turns, which come through its connection as well. */
+  #heard(run: HeadlessRun, line: string): void {
+    if (!line.startsWith('{"type":"extension_')) return;
+    let said: Record<string, unknown>;
+    try {
+      said = JSON.parse(line) as Record<string, unknown>;
+    } catch {
+      return;
+    }
+    if (said["type"] === "extension_error") {
+      this.#options.log.warn({ runId: run.runId, event: said["event"] }, "an extension failed in a worker");
+    } else if (said["type"] === "extension_ui_request") this.#dialog(run, said);
+  }
+
+  #dialog(run: HeadlessRun, said: Record<string, unknown>): void {
+    const { method, id } = said as { method: Dialog["method"]; id: string };
+    if (!["select", "confirm", "input", "editor"].includes(method)) return;
+    const { rootOf, dialogs, log } = this.#options;
+    const { process: program } = run;
+    const dialog: Dialog = {
+      id: id.slice(0, 8),
+      runId: run.runId,
+      label: run.label,
+      method,
+      title: String(said["title"] ?? ""),
+      ...(typeof said["message"] === "string" && { message: said["message"] }),
+      ...(Array.isArray(said["options"]) && { options: said["options"].map(String) }),
+      ...(typeof said["placeholder"] === "string" && { placeholder: said["placeholder"] }),
+      ...(typeof said["prefill"] === "string" && { prefill: said["prefill"] }),
+    };
+    const answer = (given: DialogAnswer) => program?.say({ type: "extension_ui_response", id, ...given });
+    if (rootOf(run.owner)?.dialogs === "deny") {
+      log.info({ runId: run.runId, method }, "dialog denied");
+      return answer({ cancelled: true });
+    }
+    const timeout = typeof said["timeout"] === "number" ? said["timeout"] : undefined;
+    const timer = timeout === undefined ? undefined : setTimeout(() => this.#goesOn(run, dialog.id), timeout).unref();
+    log.info({ runId: run.runId, dialog: dialog.id, method }, "dialog opened");
+    dialogs.open(run.owner, dialog, (given) => {
+      clearTimeout(timer);
+      answer(given);
+      this.#goesOn(run, dialog.id);
+    });
+    const what = dialog.message === undefined ? dialog.title : `${dialog.title}: ${dialog.message}`;
+    void run.report({ type: "blocked", diagnostic: `It waits for a person to answer (${method}): ${what}` });
+  }
+
+  /** A dialog is over. */
+  #goesOn(run: HeadlessRun, id: string): void {
+    const { dialogs } = this.#options;
+    dialogs.close(id);
+    if (!dialogs.list().some(({ runId }) => runId === run.runId)) void run.report({ type: "turn.started" });
+  }
+}
+
+/** The backend for a host, and the backend as the factory made it. */
+export function headless(options: HeadlessOptions): { factory: BackendFactory; backend(): Headless } {
+  let made: Headless | undefined;
+  return {
+    factory: (host) => (made = new Headless(options, host)),
+    backend: () => {
+      if (made === undefined) throw new Error("the herd is not open yet");
+      return made;
+    },
+  };
+}
+
+function toldOf(order: Exclude<Order, { kind: "stop" }>): ToldOrder {
+  const { orderId, requestId } = order;
+  const kind = order.kind === "start" ? "task" : order.kind === "deliver" ? order.what : order.kind;
+  const details = order.kind === "deliver" ? order.details : {};
+  const askId = order.kind === "answer" ? order.askId : details["askId"];
+  return {
+    orderId,
+    kind,
+    text: orderText(order),
+    ...(requestId !== undefined && { requestId }),
+    ...(typeof askId === "string" && { askId }),
+    ...(typeof details["label"] === "string" && { label: details["label"] }),
+  };
+}
+
+/** Whatever runs below it that asks for `node` gets the one that Pi needs. */
+function withNodeFirst(env: NodeJS.ProcessEnv, node: string): NodeJS.ProcessEnv {
+  return {
+    ...env,
+    PATH: [dirname(node), env["PATH"]].filter((part) => part !== undefined && part !== "").join(delimiter),
+  };
+}
+
+async function gone(client: ControlClient | undefined): Promise<void> {
+  if (client === undefined || client.gone.aborted) return;
+  await new Promise<void>((done) => {
+    const late = setTimeout(done, 1_000);
+    client.gone.addEventListener("abort", () => {
+      clearTimeout(late);
+      done();
+    });
+  });
+}

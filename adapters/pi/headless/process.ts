@@ -1,0 +1,123 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { setTimeout as pause } from "node:timers/promises";
+import { readLines, Tail } from "./output.ts";
+import { beganAt } from "./records.ts";
+
+/** How long Pi may take to leave once its stdin is closed, and once it was asked by a signal; in milliseconds. */
+const LEAVES_MS = 1_000;
+const TERM_MS = 500;
+/** Between two looks whether a process that is not our child is gone. */
+const LOOK_MS = 20;
+
+export interface Start {
+  /** The Node that runs it, absolute. */
+  node: string;
+  args: readonly string[];
+  cwd: string;
+  env: NodeJS.ProcessEnv;
+  /** Every line that it says on stdout. */
+  line(text: string): void;
+}
+
+/**
+ * One Pi process of a worker. Its stdin is its lifeline: when that closes, also because this program ended, it leaves in
+ * order. It has a process group of its own, so that what it started goes with it and no Ctrl+C of a terminal reaches it.
+ */
+export class WorkerProcess {
+  readonly #child: ChildProcess;
+  readonly #stderr: Tail;
+  /** Resolves with what ended it. */
+  readonly ended: Promise<string>;
+  #isOver = false;
+
+  constructor({ node, args, cwd, env, line }: Start) {
+    this.#child = spawn(node, args, { cwd, env, detached: true, stdio: ["pipe", "pipe", "pipe"] });
+    this.#stderr = new Tail(this.#child.stderr as NonNullable<ChildProcess["stderr"]>);
+    readLines(this.#child.stdout as NonNullable<ChildProcess["stdout"]>, line);
+    // Broken once it is gone, which its end tells.
+    this.#child.stdin?.on("error", () => undefined);
+    this.ended = new Promise((resolve) => {
+      const over = (what: string) => {
+        this.#isOver = true;
+        resolve(what);
+      };
+      this.#child.once("error", (error) => over(error.message));
+      this.#child.once("exit", (code, signal) => over(signal === null ? `code ${code}` : signal));
+    });
+  }
+
+  /** Undefined when it could not even be started. */
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  get isAlive(): boolean {
+    return !this.#isOver;
+  }
+
+  /** The last of what it said on stderr. */
+  get stderr(): Tail {
+    return this.#stderr;
+  }
+
+  /** Writes a line to its stdin. */
+  say(message: object): void {
+    if (this.isAlive) this.#child.stdin?.write(`${JSON.stringify(message)}\n`);
+  }
+
+  /** Ends it, with everything that it started. Resolves when it is gone. @throws Error when it cannot be ended. */
+  async end(): Promise<void> {
+    const { pid } = this;
+    if (this.isAlive) {
+      this.#child.stdin?.end();
+      await within(this.ended, LEAVES_MS);
+      if (this.isAlive && pid !== undefined) {
+        signalGroup(pid, "SIGTERM");
+        await within(this.ended, TERM_MS);
+      }
+      if (this.isAlive && pid !== undefined) {
+        signalGroup(pid, "SIGKILL");
+        await within(this.ended, LEAVES_MS);
+      }
+      if (this.isAlive) throw new Error(`process ${pid} does not end, not even by SIGKILL`);
+    }
+    // What it left behind in its group.
+    if (pid !== undefined) signalGroup(pid, "SIGKILL");
+  }
+}
+
+/**
+ * Ends a worker's process that an earlier host left: it may still be on its way out, because its lifeline is cut.
+ * @returns whether it is proven gone.
+ */
+export async function endLeftOver(pid: number, began: string): Promise<boolean> {
+  const isThere = async () => (await beganAt(pid)) === began;
+  for (const [signal, patience] of [
+    [undefined, LEAVES_MS],
+    ["SIGTERM", TERM_MS],
+    ["SIGKILL", LEAVES_MS],
+  ] as const) {
+    if (!(await isThere())) return true;
+    if (signal !== undefined) signalGroup(pid, signal);
+    for (const until = Date.now() + patience; Date.now() < until;) {
+      if (!(await isThere())) return true;
+      await pause(LOOK_MS);
+    }
+  }
+  return !(await isThere());
+}
+
+/** Nothing happens when nobody is left in the group. */
+function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+async function within(work: Promise<unknown>, ms: number): Promise<void> {
+  const over = new AbortController();
+  await Promise.race([work, pause(ms, undefined, { signal: over.signal }).catch(() => undefined)]);
+  over.abort();
+}

@@ -1,0 +1,122 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { HerdError, type CallOptions, type Connection } from "../../runtime/client.ts";
+
+/** How long to wait before the next try to connect: doubling between these, in milliseconds. */
+const FIRST_WAIT_MS = 100;
+const LONGEST_WAIT_MS = 5_000;
+/** How long a call waits for a connection. */
+const CALL_WAIT_MS = 30_000;
+
+export interface LinkOptions {
+  /** Connects; undefined when nobody is there and nobody is to be started for it. */
+  open(): Promise<Connection | undefined>;
+  /** Says who this is. What it is called for before this is done waits. */
+  greet(connection: Connection): Promise<void>;
+  /** The connection is gone. @returns whether to look for the next one at once. */
+  lost(): boolean;
+  /** It could not connect: what to say of it. */
+  failed(error: unknown): void;
+}
+
+/** The connection of a Pi session to its host, which comes back by itself. */
+export class Link {
+  readonly #options: LinkOptions;
+  readonly #closed = new AbortController();
+  #connection: Connection | undefined;
+  #connecting: Promise<Connection | undefined> | undefined;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+  }
+
+  get isOpen(): boolean {
+    return this.#connection?.isOpen === true;
+  }
+
+  /** Connects, once for all who ask. @throws HerdError why it cannot. */
+  connect(): Promise<Connection | undefined> {
+    if (this.#connection?.isOpen) return Promise.resolve(this.#connection);
+    this.#connecting ??= this.#connect().finally(() => (this.#connecting = undefined));
+    return this.#connecting;
+  }
+
+  /**
+   * Makes a call. One whose connection breaks on the way is made again on the next: only for what may be carried out
+   * twice, or carries an id.
+   * @throws HerdError what it was refused with, or why nobody can be reached.
+   */
+  async call<Answer>(method: string, says: object, options: CallOptions = {}): Promise<Answer> {
+    const until = Date.now() + CALL_WAIT_MS;
+    for (;;) {
+      try {
+        const connection = await this.connect();
+        if (connection) return await connection.request<Answer>(method, says, options);
+      } catch (error) {
+        if (!isPassing(error) || this.#closed.signal.aborted || Date.now() >= until) throw error;
+      }
+      options.signal?.throwIfAborted();
+      if (Date.now() >= until || this.#closed.signal.aborted) throw unreachable(method);
+      await pause(FIRST_WAIT_MS, undefined, { signal: this.#closed.signal }).catch(() => undefined);
+    }
+  }
+
+  /** Tells something; whether it arrives shows when the connection comes back. */
+  tell(method: string, says: object): void {
+    if (this.#connection?.isOpen) void this.#connection.request(method, says).catch(() => undefined);
+  }
+
+  /** Ends it for good, after what is under way. */
+  async close(graceMs: number): Promise<void> {
+    this.#closed.abort();
+    await this.#connection?.close(graceMs);
+  }
+
+  async #connect(): Promise<Connection | undefined> {
+    const connection = await this.#options.open();
+    if (connection === undefined) return undefined;
+    if (this.#closed.signal.aborted) {
+      await connection.close(0);
+      return undefined;
+    }
+    void connection.ended.then(() => this.#ended(connection));
+    await this.#options.greet(connection);
+    this.#connection = connection;
+    return connection;
+  }
+
+  #ended(connection: Connection): void {
+    if (this.#connection === connection) this.#connection = undefined;
+    if (this.#closed.signal.aborted) return;
+    if (this.#options.lost()) void this.#again();
+  }
+
+  async #again(): Promise<void> {
+    for (let wait = FIRST_WAIT_MS; !this.#closed.signal.aborted; wait = Math.min(2 * wait, LONGEST_WAIT_MS)) {
+      await pause(wait, undefined, { signal: this.#closed.signal, ref: false }).catch(() => undefined);
+      if (this.#closed.signal.aborted || this.isOpen) return;
+      try {
+        await this.connect();
+        return;
+      } catch (error) {
+        if (!isPassing(error)) this.#options.failed(error);
+      }
+    }
+  }
+}
+
+/** What may be over at the next look. */
+function isPassing(error: unknown): boolean {
+  return (
+    error instanceof HerdError && ["connection_lost", "not_running", "herd_closed", "overloaded"].includes(error.reason)
+  );
+}
+
+function unreachable(operation: string): HerdError {
+  return new HerdError({
+    category: "internal_failure",
+    reason: "not_running",
+    message: "The background process of the herd cannot be reached",
+    nextAction: "try again; herd doctor says what is wrong",
+    operation,
+  });
+}

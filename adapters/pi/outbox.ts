@@ -1,0 +1,73 @@
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { HERD, type HerdDetails } from "./branch.ts";
+
+/** How often is looked whether a compaction is over, in milliseconds. */
+const LOOK_MS = 50;
+
+export interface Outgoing {
+  text: string;
+  details: HerdDetails;
+  /** `steer`: before the next call of the model; `followUp`: when the run is over. Either wakes an idle one. */
+  as: "steer" | "followUp";
+}
+
+/**
+ * Puts messages into a session, one after another. While a compaction runs Pi would take a message at the wrong place, so
+ * they wait.
+ */
+export class Outbox {
+  readonly #pi: ExtensionAPI;
+  readonly #ctx: ExtensionContext;
+  readonly #waiting: Outgoing[] = [];
+  #isRunning = false;
+  #isReady = false;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(pi: ExtensionAPI, ctx: ExtensionContext) {
+    this.#pi = pi;
+    this.#ctx = ctx;
+  }
+
+  /** The session has started: nothing goes out before. */
+  ready(): void {
+    this.#isReady = true;
+    this.flush();
+  }
+
+  /** A run of the model begins, or is over. */
+  running(is: boolean): void {
+    this.#isRunning = is;
+    if (!is) setImmediate(() => this.flush());
+  }
+
+  put(message: Outgoing): void {
+    this.#waiting.push(message);
+    this.flush();
+  }
+
+  /** Takes everything that has not gone out yet. */
+  takeAll(): Outgoing[] {
+    return this.#waiting.splice(0);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#waiting.length = 0;
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    while (this.#isReady && !this.#isClosed && this.#waiting.length > 0) {
+      // Not idle without a run: a compaction, or a run that is just beginning.
+      if (!this.#isRunning && !this.#ctx.isIdle()) {
+        this.#timer = setTimeout(() => this.flush(), LOOK_MS).unref();
+        return;
+      }
+      const { text: content, details, as: deliverAs } = this.#waiting.shift() as Outgoing;
+      this.#pi.sendMessage({ customType: HERD, content, display: true, details }, { triggerTurn: true, deliverAs });
+    }
+  }
+}

@@ -1,0 +1,329 @@
+import { realpathSync } from "node:fs";
+import type {
+  AgentBeforeSettleEvent,
+  AgentBeforeSettleEventResult,
+  ExtensionAPI,
+  ExtensionContext,
+  MessageEndEvent,
+} from "@earendil-works/pi-coding-agent";
+import { HerdError, messageOf, toolText, type Connection } from "../../../runtime/client.ts";
+import type { Question, Result } from "../../../runtime/index.ts";
+import { findNode } from "../../host/node.ts";
+import { cliOf } from "../../host/pi-command.ts";
+import { hostDirectory } from "../../host/place.ts";
+import type { Dialog, Elsewhere, RootHears, RootSays } from "../../host/shapes.ts";
+import { connectHost, reachHost } from "../../host/start.ts";
+import { HERD, herdSaid, type HerdDetails } from "../branch.ts";
+import { Link } from "../link.ts";
+import type { Looks } from "../looks.ts";
+import { Outbox, type Outgoing } from "../outbox.ts";
+import { version } from "../version.ts";
+import { questionMeant, questionMessage, resultMessage, RootDeliveries } from "./deliveries.ts";
+import { DialogDesk } from "./dialogs.ts";
+import { PrintWait } from "./print-wait.ts";
+import { readSettings, type Settings } from "./settings.ts";
+import { registerRootTools } from "./tools.ts";
+import { keepWorkspace, workspaceOf } from "./workspace.ts";
+
+/** What our tool is called when another extension has its name. */
+const OTHER_NAME = "herd_subagent";
+/** The custom entry that shows a list of workers to a person, and to no model. */
+export const LIST_ENTRY = "herd-list";
+
+interface Listed {
+  workers: { label: string; state: string; parentLabel?: string; question?: { askId: string; envelope: string } }[];
+}
+
+/** A Pi session that owns workers. */
+export class RootSession {
+  readonly #pi: ExtensionAPI;
+  readonly #ctx: ExtensionContext;
+  readonly #looks: Looks;
+  readonly #settings: Settings;
+  readonly #findings: string[];
+  readonly #directory = hostDirectory();
+  readonly #workspace: string;
+  readonly #link: Link;
+  readonly #outbox: Outbox;
+  readonly #deliveries: RootDeliveries;
+  readonly #dialogs: DialogDesk;
+  readonly #print: PrintWait | undefined;
+  #toolName = "";
+  /** The session has workers, or had some: its host is started when it is away. */
+  #needsHost: boolean;
+  #isClosed = false;
+
+  constructor(pi: ExtensionAPI, ctx: ExtensionContext, looks: Looks) {
+    this.#pi = pi;
+    this.#ctx = ctx;
+    this.#looks = looks;
+    const { settings, findings } = readSettings(pi.getSettings());
+    this.#settings = settings;
+    this.#findings = findings;
+    this.#workspace = workspaceOf(ctx);
+    this.#needsHost = hasHistory(ctx);
+    this.#outbox = new Outbox(pi, ctx);
+    this.#print =
+      ctx.mode === "print" || ctx.mode === "json"
+        ? new PrintWait(settings.printWaitMs, () => this.#unfinished())
+        : undefined;
+    this.#deliveries = new RootDeliveries(ctx, (message) => this.#put(message));
+    this.#dialogs = new DialogDesk(ctx, (dialog, answer) => this.#link.call("dialog/answer", { dialog, answer }));
+    this.#link = new Link({
+      open: () => this.#open(),
+      greet: (connection) => this.#greet(connection),
+      lost: () => this.#needsHost,
+      failed: (error) => this.#say(messageOf(error), "error"),
+    });
+  }
+
+  /** Takes up its tools; its host is looked for meanwhile. */
+  async start(): Promise<void> {
+    this.#registerTools();
+    this.#registerCommand();
+    for (const finding of this.#findings) this.#say(finding, "warning");
+    const connecting = this.#link.connect().catch((error: unknown) => this.#say(messageOf(error), "error"));
+    // Without a screen the answer of the model may be all that there is time for.
+    if (this.#print && this.#needsHost) await connecting;
+    this.#outbox.ready();
+  }
+
+  messageEnd({ message }: MessageEndEvent): void {
+    if (message.role === "custom" && message.customType === HERD)
+      this.#deliveries.arrived(message.details as HerdDetails);
+  }
+
+  agentStart(): void {
+    this.#outbox.running(true);
+    this.#deliveries.look();
+  }
+
+  agentSettled(): void {
+    this.#outbox.running(false);
+    this.#deliveries.look();
+  }
+
+  /** Without a screen the end of the work is the end of the process: it waits for what its workers still have to say. */
+  async beforeSettle({ outcome, entries }: AgentBeforeSettleEvent): Promise<AgentBeforeSettleEventResult | undefined> {
+    this.#deliveries.look();
+    if (this.#print === undefined || outcome !== "completed" || !this.#needsHost) return undefined;
+    const next = await this.#print.next();
+    if (next.length === 0) return undefined;
+    const said = next.map(({ text: content, details }) => ({
+      type: "custom_message" as const,
+      customType: HERD,
+      content,
+      display: true,
+      details,
+    }));
+    return { entries: [...entries, ...said], continue: true };
+  }
+
+  /** Another branch is the active one: what is open and does not stand on it is shown again. */
+  navigated(): void {
+    void this.#showOpen().catch((error: unknown) => this.#say(messageOf(error), "error"));
+  }
+
+  /** What workers start with has changed. */
+  changed(): void {
+    if (this.#link.isOpen) void this.#says().then((says) => this.#link.tell("root/here", says));
+  }
+
+  async shutdown(): Promise<void> {
+    this.#isClosed = true;
+    this.#dialogs.close();
+    this.#outbox.close();
+    if (this.#print) await this.#lastWord();
+    this.#deliveries.close();
+    await this.#link.close(500);
+  }
+
+  get #session(): string {
+    return this.#ctx.sessionManager.getSessionId();
+  }
+
+  get #by() {
+    return { owner: { id: this.#session }, workspace: this.#workspace, cwd: this.#ctx.cwd };
+  }
+
+  async #open(): Promise<Connection | undefined> {
+    const visitor = { directory: this.#directory, bearer: { role: "root", session: this.#session } as const, version };
+    if (!this.#needsHost) return connectHost(visitor);
+    return (await reachHost(visitor)).connection;
+  }
+
+  async #greet(connection: Connection): Promise<void> {
+    connection.serve<{ question: Question }>("receiver/question", async ({ question }) => {
+      await this.#deliveries.arrive(questionMessage(question, this.#toolName));
+    });
+    connection.serve<{ result: Result }>("receiver/result", async ({ result }) => {
+      await this.#deliveries.arrive(resultMessage(result));
+    });
+    connection.listen<Dialog>("dialog/opened", (dialog) => {
+      if (this.#ctx.hasUI) this.#dialogs.opened(dialog);
+    });
+    connection.listen<{ id: string }>("dialog/closed", ({ id }) => this.#dialogs.closed(id));
+    const { pid, isNews, elsewhere } = await connection.request<RootHears>("root/here", await this.#says());
+    if (isNews) this.#say(news(pid), "info");
+    for (const other of elsewhere) this.#say(others(other, this.#directory), "info");
+    await this.#receive(connection);
+    await this.#showOpen(connection);
+  }
+
+  /** Becomes the one that hears what its workers ask and bring. */
+  async #receive(connection: Connection): Promise<void> {
+    const hears = { receiver: 1, hearsQuestions: true, hearsResults: true, replace: false };
+    try {
+      await connection.call("owner/attach", { ...this.#by, ...hears });
+    } catch (error) {
+      if (!(error instanceof HerdError) || error.reason !== "receiver_exists") throw error;
+      this.#say(
+        "This session is open in another Pi as well, and that one hears what its workers ask and bring.",
+        "warning",
+      );
+    }
+  }
+
+  async #says(): Promise<RootSays> {
+    const { cwd, model, mode, hasUI, sessionManager } = this.#ctx;
+    const sessionFile = sessionManager.getSessionFile();
+    const thinking = this.#pi.getThinkingLevel();
+    return {
+      cwd,
+      trusted: this.#ctx.isProjectTrusted(),
+      ...(model && { model: `${model.provider}/${model.id}` }),
+      ...(thinking !== undefined && { thinking }),
+      pi: { node: await findNode(), cli: ownCli() },
+      env: Object.fromEntries(
+        Object.entries(process.env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+      ),
+      dialogs: this.#settings.dialogs,
+      hasUI: hasUI && mode === "tui",
+      ...(sessionFile !== undefined && { sessionFile }),
+    };
+  }
+
+  #registerTools(): void {
+    const taken = new Set(this.#pi.getAllTools().map(({ name }) => name));
+    this.#toolName = this.#settings.toolName;
+    if (taken.has(this.#toolName)) {
+      this.#toolName = OTHER_NAME;
+      this.#say(
+        `Another extension has a tool named ${this.#settings.toolName}, so that of the herd is ${OTHER_NAME} here. ` +
+          `The setting "herd": { "toolName": "…" } gives it another name.`,
+        "warning",
+      );
+    }
+    registerRootTools(this.#pi, {
+      name: this.#toolName,
+      looks: this.#looks,
+      subagent: (request, callId, signal) => this.#subagent(request, callId, signal),
+      parked: (name, input, signal) => this.#call("owner/parkedTool", { name, input }, signal),
+    });
+  }
+
+  #registerCommand(): void {
+    this.#pi.registerCommand("subagents", {
+      description: "Show what runs for this session, and the agents that can be assigned",
+      handler: async (_args, ctx) => {
+        try {
+          const text = toolText(await this.#call("owner/subagent", { request: { action: "list" } }));
+          if (ctx.mode === "tui") this.#pi.appendEntry(LIST_ENTRY, { text });
+          else ctx.ui.notify(text, "info");
+        } catch (error) {
+          ctx.ui.notify(`herd: ${messageOf(error)}`, "error");
+        }
+      },
+    });
+  }
+
+  async #subagent(request: Record<string, unknown>, callId: string, signal: AbortSignal | undefined): Promise<object> {
+    const { action, label } = request;
+    if (action === "assign") keepWorkspace(this.#pi, this.#ctx, this.#workspace);
+    const id = `${this.#session}/${callId}`;
+    const askId = action === "reply" ? questionMeant(this.#ctx, label) : undefined;
+    const call = { replyId: id, assignId: id, ...(askId !== undefined && { askId }) };
+    return this.#call<object>("owner/subagent", { request, call }, signal);
+  }
+
+  /** A call for this owner; its host is started when it is not there. */
+  #call<Answer>(method: string, says: object, signal?: AbortSignal): Promise<Answer> {
+    this.#needsHost = true;
+    return this.#link.call<Answer>(method, { ...this.#by, ...says }, { signal });
+  }
+
+  #put(message: Outgoing): void {
+    if (this.#print?.take(message) !== true) this.#outbox.put(message);
+  }
+
+  /** Shows the open questions that do not stand on the active branch. */
+  async #showOpen(connection?: Connection): Promise<void> {
+    if (!this.#needsHost || (connection === undefined && !this.#link.isOpen)) return;
+    const list = connection
+      ? ((await connection.call("owner/list", this.#by)) as unknown as Listed)
+      : await this.#call<Listed>("owner/list", {});
+    for (const { label, question, parentLabel } of list.workers) {
+      // A worker's own worker asks that worker.
+      if (question === undefined || parentLabel !== undefined) continue;
+      void this.#deliveries.arrive(questionMessage({ ...question, label }, this.#toolName)).catch(() => undefined);
+    }
+  }
+
+  /** The labels of workers that still have something to do or to bring. */
+  async #unfinished(): Promise<string[]> {
+    const { workers } = await this.#call<Listed>("owner/list", {});
+    return workers.filter(({ state }) => ["working", "blocked", "settling"].includes(state)).map(({ label }) => label);
+  }
+
+  /** The last line of a session without a screen says what still runs. */
+  async #lastWord(): Promise<void> {
+    if (!this.#needsHost || !this.#link.isOpen) return;
+    const labels = await this.#unfinished().catch(() => []);
+    if (labels.length === 0) return;
+    const file = this.#ctx.sessionManager.getSessionFile();
+    const how = file === undefined ? "" : ` Next: pi --session ${JSON.stringify(file)} goes on with them.`;
+    process.stderr.write(`herd: ${labels.join(", ")} still at work.${how}\n`);
+  }
+
+  /** Something for a person; without a screen it is a line on stderr. */
+  #say(message: string, kind: "info" | "warning" | "error"): void {
+    if (this.#isClosed) return;
+    if (this.#ctx.hasUI) this.#ctx.ui.notify(`herd: ${message}`, kind);
+    else if (kind !== "info") process.stderr.write(`herd: ${message}\n`);
+  }
+}
+
+/** Whether the session ever had workers: then something may wait for it. */
+function hasHistory(ctx: ExtensionContext): boolean {
+  if (herdSaid(ctx).length > 0) return true;
+  return ctx.sessionManager
+    .getEntries()
+    .some((entry) => entry.type === "custom" && entry.customType === "herd-workspace");
+}
+
+/** The program that this Pi runs: its workers run the same. */
+function ownCli(): string {
+  const script = process.argv[1] ?? "";
+  try {
+    const real = realpathSync(script);
+    return cliOf(real) ?? real;
+  } catch {
+    return script;
+  }
+}
+
+function news(pid: number): string {
+  return (
+    `A small background process (${pid}) keeps questions and workers alive, also when this session is closed. ` +
+    "It leaves by itself when nobody needs it; herd stop ends it."
+  );
+}
+
+function others({ session, sessionFile, isOpen, labels }: Elsewhere, directory: string): string {
+  const who = `Workers of another session work in this folder: ${labels.join(", ")}.`;
+  const reach = isOpen
+    ? "That session is open in another Pi."
+    : `Reach them with pi --session ${sessionFile === undefined ? session : JSON.stringify(sessionFile)}`;
+  const close = `close one with herd close ${labels[0]} --owner ${session} --directory ${JSON.stringify(directory)}`;
+  return `${who} ${reach}${isOpen ? " C" : ", or c"}${close.slice(1)}.`;
+}

@@ -1,0 +1,66 @@
+/** The product's settings, all under the key `herd` of Pi's own settings. */
+export interface Settings {
+  /** The name of our tool; `herd_subagent` where another extension has it. */
+  toolName: string;
+  /** How long a session without a screen waits for its workers, in milliseconds. */
+  printWaitMs: number;
+  /** Whether a person is asked when an extension opens a dialog in a worker. */
+  dialogs: "ask" | "deny";
+  limits: { inlineBytes?: number; payloadBytes?: number };
+}
+
+export const DEFAULTS: Settings = { toolName: "subagent", printWaitMs: 60 * 60 * 1_000, dialogs: "ask", limits: {} };
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+interface Rule {
+  says: string;
+  holds(value: unknown): boolean;
+}
+
+const whole = (least: number, most: number): Rule => ({
+  says: `a whole number from ${least} to ${most}`,
+  holds: (value) => Number.isInteger(value) && (value as number) >= least && (value as number) <= most,
+});
+
+const RULES: Record<string, Rule> = {
+  toolName: {
+    says: "a name of letters, digits and underscores, with a letter first, of at most 64 characters",
+    holds: (value) => typeof value === "string" && /^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(value),
+  },
+  printWaitMs: whole(0, DAY_MS),
+  dialogs: { says: `"ask" or "deny"`, holds: (value) => value === "ask" || value === "deny" },
+  "limits.inlineBytes": whole(0, 1_048_576),
+  "limits.payloadBytes": whole(1_024, 1_048_576),
+  // Read by the host, from the project's own file.
+  projectAgents: { says: "true or false", holds: (value) => typeof value === "boolean" },
+};
+
+/**
+ * Reads them out of Pi's settings (those of a trusted project over the global ones).
+ * @returns what counts, and what is wrong with the rest: that is ignored.
+ */
+export function readSettings(all: unknown): { settings: Settings; findings: string[] } {
+  const given = isFields(all) ? all["herd"] : undefined;
+  const settings = { ...DEFAULTS, limits: { ...DEFAULTS.limits } };
+  if (given === undefined) return { settings, findings: [] };
+  if (!isFields(given)) return { settings, findings: [`the setting herd is ignored: it must be an object`] };
+  const findings: string[] = [];
+  const take = (fields: Record<string, unknown>, prefix: string, into: object) => {
+    for (const [name, value] of Object.entries(fields)) {
+      const path = `${prefix}${name}`;
+      const rule = RULES[path];
+      if (path === "limits" && isFields(value)) take(value, "limits.", settings.limits);
+      else if (path === "limits") findings.push("the setting herd.limits is ignored: it must be an object");
+      else if (rule === undefined) findings.push(`the setting herd.${path} is ignored: there is none of that name`);
+      else if (!rule.holds(value)) findings.push(`the setting herd.${path} is ignored: it must be ${rule.says}`);
+      else Object.assign(into, { [name]: value });
+    }
+  };
+  take(given, "", settings);
+  return { settings, findings };
+}
+
+function isFields(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,258 @@
+import type {
+  ExtensionAPI,
+  ExtensionContext,
+  MessageEndEvent,
+  ToolCallEvent,
+  ToolCallEventResult,
+} from "@earendil-works/pi-coding-agent";
+import { Connection, messageOf } from "../../../runtime/client.ts";
+import type { Told, ToldOrder, WorkerHears, WorkerSays } from "../../host/shapes.ts";
+import { HERD, type HerdDetails } from "../branch.ts";
+import { ENV } from "../environment.ts";
+import { Link } from "../link.ts";
+import { Outbox } from "../outbox.ts";
+import type { Looks } from "../looks.ts";
+import { ToolCalls } from "../tool-calls.ts";
+import { version } from "../version.ts";
+import { registerWorkerTools } from "./tools.ts";
+import { branchState, outcomeOf } from "./turns.ts";
+
+/** A sign of life is told this often at most, in milliseconds. */
+const ACTIVITY_MS = 5_000;
+/** Orders with which a turn begins; the others reach one that runs. */
+const BEGINNINGS = new Set<ToldOrder["kind"]>(["task", "answer", "resume"]);
+
+/** What a worker's process knows of itself. */
+export interface WorkerIdentity {
+  directory: string;
+  token: string;
+  session: string;
+  delegates: boolean;
+}
+
+/** Which worker this process is, by what its host told it; undefined in every other Pi. */
+export function workerIdentity(env: NodeJS.ProcessEnv): WorkerIdentity | undefined {
+  const { [ENV.directory]: directory, [ENV.token]: token, [ENV.session]: session } = env;
+  if (directory === undefined || token === undefined || session === undefined) return undefined;
+  return { directory, token, session, delegates: env[ENV.delegates] === "1" };
+}
+
+/** The Pi session of a worker: it hears its orders, asks its owner, and tells of its turns. */
+export class WorkerSession {
+  readonly #pi: ExtensionAPI;
+  readonly #ctx: ExtensionContext;
+  readonly #identity: WorkerIdentity;
+  readonly #looks: Looks;
+  readonly #link: Link;
+  readonly #outbox: Outbox;
+  readonly #calls: ToolCalls;
+  /** Orders that stand in the session, or are on their way into it. */
+  readonly #seen: Set<string>;
+  /** What has not been told yet, in its order: the connection may be away. */
+  readonly #untold: { told: Told; requestId?: string; orderId?: string }[] = [];
+  #telling: Promise<void> | undefined;
+  #requestId: string | undefined;
+  /** It has asked and waits for the answer. */
+  #askId: string | undefined;
+  #toldActivityAt = 0;
+
+  constructor(pi: ExtensionAPI, ctx: ExtensionContext, identity: WorkerIdentity, looks: Looks) {
+    this.#pi = pi;
+    this.#ctx = ctx;
+    this.#identity = identity;
+    this.#looks = looks;
+    const { seen, requestId, askId } = branchState(ctx);
+    this.#seen = new Set(seen);
+    this.#requestId = requestId;
+    this.#askId = askId;
+    this.#outbox = new Outbox(pi, ctx);
+    this.#calls = new ToolCalls(["ask_owner"]);
+    const { directory, token } = identity;
+    this.#link = new Link({
+      open: () => Connection.open(directory, { token, version }),
+      greet: (connection) => this.#greet(connection),
+      lost: () => true,
+      failed: (error) => ctx.ui.notify(`herd: ${messageOf(error)}`, "error"),
+    });
+  }
+
+  /** Says who it is, and takes up its tools. */
+  async start(): Promise<void> {
+    registerWorkerTools(this.#pi, {
+      delegates: this.#identity.delegates,
+      looks: this.#looks,
+      ask: (request, signal) => this.#ask(request, signal),
+      subagent: (request, signal) => this.#link.call<object>("worker/subagent", { request }, { signal }),
+    });
+    const protocol = ["ask_owner", ...(this.#identity.delegates ? ["subagent"] : [])];
+    this.#pi.setActiveTools([...new Set([...this.#pi.getActiveTools(), ...protocol])]);
+    this.#showWaiting();
+    try {
+      await this.#link.connect();
+    } catch (error) {
+      // Its host knows more of it than it does; without one there is nobody to work for.
+      process.stderr.write(`herd: ${messageOf(error)}\n`);
+      this.#ctx.shutdown();
+      return;
+    }
+    this.#outbox.ready();
+  }
+
+  messageEnd({ message }: MessageEndEvent): void {
+    if (message.role === "assistant") this.#calls.noted(message.content);
+    if (message.role === "custom" && message.customType === HERD) this.#arrived(message.details as HerdDetails);
+    this.active();
+  }
+
+  toolCall(event: ToolCallEvent): ToolCallEventResult | undefined {
+    return this.#calls.refusal(event);
+  }
+
+  agentStart(): void {
+    this.#outbox.running(true);
+    this.#tell({ type: "turn.started" });
+  }
+
+  agentSettled(): void {
+    this.#outbox.running(false);
+    // A question ends the turn and nothing else; whatever its model said besides is no result.
+    if (this.#askId !== undefined) this.#tell({ type: "turn.ended" });
+    else this.#tell({ type: "settled", outcome: outcomeOf(this.#ctx) });
+  }
+
+  /** A sign of life. */
+  active(): void {
+    const now = Date.now();
+    if (now >= this.#toldActivityAt && now - this.#toldActivityAt < ACTIVITY_MS) return;
+    this.#toldActivityAt = now;
+    this.#tell({ type: "activity" });
+  }
+
+  async shutdown(): Promise<void> {
+    this.#outbox.close();
+    await this.#telling;
+    await this.#link.close(500);
+  }
+
+  async #greet(connection: Connection): Promise<void> {
+    connection.serve<ToldOrder>("worker/order", async (order) => this.#order(order));
+    const { sessionManager, model } = this.#ctx;
+    const sessionFile = sessionManager.getSessionFile();
+    const problem = this.#problem();
+    const says: WorkerSays = {
+      sessionId: sessionManager.getSessionId(),
+      ...(sessionFile !== undefined && { sessionFile }),
+      pid: process.pid,
+      ...(model && { model: `${model.provider}/${model.id}` }),
+      thinking: this.#pi.getThinkingLevel(),
+      ...(problem !== undefined && { problem }),
+    };
+    await connection.request<WorkerHears>("worker/hello", says);
+    // What could not be told while nobody was there.
+    setImmediate(() => this.#tellOn());
+  }
+
+  /** Why its model cannot be called. */
+  #problem(): string | undefined {
+    const { model, modelRegistry } = this.#ctx;
+    if (model === undefined || model.id === "unknown") {
+      return "No model is chosen for this worker: run pi and choose one with /model, or name one in its definition";
+    }
+    if (modelRegistry.hasConfiguredAuth(model)) return undefined;
+    return `There is no key for the model ${model.provider}/${model.id}: run pi and /login, or set the key of ${model.provider} in the environment`;
+  }
+
+  #order(order: ToldOrder): void {
+    const { orderId, kind, text, requestId, askId, label } = order;
+    if (this.#seen.has(orderId)) return this.#again(order);
+    this.#seen.add(orderId);
+    const details: HerdDetails = {
+      kind,
+      orderId,
+      ...(requestId !== undefined && { requestId }),
+      ...(askId !== undefined && { askId }),
+      ...(label !== undefined && { label }),
+    };
+    this.#outbox.put({ text, details, as: kind === "question" ? "followUp" : "steer" });
+  }
+
+  /** It was told this before: the confirmation was lost, or its process ended on the way. */
+  #again({ orderId, kind, requestId, askId }: ToldOrder): void {
+    const state = branchState(this.#ctx);
+    // Still on its way into the session.
+    if (!state.seen.has(orderId)) return;
+    if (!BEGINNINGS.has(kind)) return this.#tell({ type: "delivered", orderId });
+    this.#begin(requestId, kind);
+    this.#tell({ type: "turn.started" }, orderId);
+    if (!this.#ctx.isIdle()) return;
+    // What it had said last was never heard.
+    if (state.isOver) return this.#tell({ type: "settled", outcome: outcomeOf(this.#ctx) });
+    if (this.#askId !== undefined) return this.#tell({ type: "turn.ended" });
+    const details: HerdDetails = {
+      kind: "resume",
+      ...(requestId !== undefined && { requestId }),
+      ...(askId !== undefined && { askId }),
+    };
+    this.#outbox.put({ text: "Go on with your task.", details, as: "steer" });
+  }
+
+  /** What it was told stands in its session. */
+  #arrived({ orderId, kind, requestId }: HerdDetails): void {
+    if (orderId === undefined) return;
+    if (!BEGINNINGS.has(kind)) return this.#tell({ type: "delivered", orderId });
+    this.#begin(requestId, kind);
+    this.#tell({ type: "turn.started" }, orderId);
+  }
+
+  #begin(requestId: string | undefined, kind: ToldOrder["kind"]): void {
+    this.#requestId = requestId ?? this.#requestId;
+    if (kind !== "resume") this.#askId = undefined;
+    this.#showWaiting();
+  }
+
+  async #ask(
+    request: object,
+    signal: AbortSignal | undefined,
+  ): Promise<{ askId: string; assignmentRequestId: string }> {
+    // Whatever it told before counts before.
+    await this.#telling;
+    const requestId = this.#requestId;
+    const says = { request, batch: this.#calls.names, ...(requestId !== undefined && { requestId }) };
+    const asked = await this.#link.call<{ askId: string; assignmentRequestId: string }>("worker/ask", says, { signal });
+    this.#askId = asked.askId;
+    this.#showWaiting();
+    return asked;
+  }
+
+  #showWaiting(): void {
+    this.#ctx.ui.setStatus("herd", this.#askId === undefined ? undefined : "waiting for its owner");
+  }
+
+  #tell(told: Told, orderId?: string): void {
+    const about = {
+      ...(this.#requestId !== undefined && { requestId: this.#requestId }),
+      ...(orderId !== undefined && { orderId }),
+    };
+    this.#untold.push({ told, ...about });
+    this.#tellOn();
+  }
+
+  #tellOn(): void {
+    this.#telling ??= this.#tellAll().finally(() => (this.#telling = undefined));
+  }
+
+  /** In their order; what is not heard stays. */
+  async #tellAll(): Promise<void> {
+    while (this.#link.isOpen) {
+      const [next] = this.#untold;
+      if (next === undefined) return;
+      try {
+        await this.#link.call("worker/report", next);
+      } catch (error) {
+        process.stderr.write(`herd: ${messageOf(error)}\n`);
+        return;
+      }
+      this.#untold.shift();
+    }
+  }
+}

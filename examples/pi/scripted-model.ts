@@ -1,0 +1,80 @@
+/**
+ * A model without a network, for trying things out and for tests: it does what a script in its conversation says, one
+ * step for each message. It decides from the conversation alone, so a session that is opened again goes on where it was.
+ *
+ * A script begins with the line `SCRIPT`, in what a person or an owner said. Its lines are the steps:
+ *
+ *   say TEXT              answers, which ends the turn; `{last}` is what was said to it last
+ *   call TOOL JSON        calls a tool
+ *   calls [[TOOL, {}], …] calls several tools in one message
+ *   error TEXT            ends with an error
+ *   silence               answers nothing
+ */
+import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+import { fauxAssistantMessage, fauxProvider, fauxText, fauxToolCall } from "@earendil-works/pi-ai";
+
+interface Said {
+  role: string;
+  content: unknown;
+}
+
+export default function scriptedModel(pi: ExtensionAPI): void {
+  const faux = fauxProvider({
+    provider: "scripted",
+    api: "scripted",
+    models: [{ id: "script", reasoning: true, contextWindow: 200_000, maxTokens: 8_192 }],
+  });
+  type Respond = Extract<Parameters<typeof faux.setResponses>[0][number], (...args: never[]) => unknown>;
+  const respond: Respond = (context) => {
+    // The queue is shifted once for each request.
+    faux.appendResponses([respond]);
+    return messageFor(context.messages as Said[]);
+  };
+  faux.setResponses([respond]);
+  pi.registerProvider(faux.provider);
+}
+
+function messageFor(messages: readonly Said[]) {
+  const at = messages.findLastIndex((said) => said.role === "user" && scriptIn(textOf(said)) !== undefined);
+  if (at === -1) return fauxAssistantMessage([fauxText("There is no script for this.")]);
+  const steps = scriptIn(textOf(messages[at] as Said)) as string[];
+  const done = messages.slice(at + 1).filter(({ role }) => role === "assistant").length;
+  const last = textOf(messages.at(-1) as Said);
+  const [word = "say", rest = ""] = split(steps[done] ?? "say The script is over.");
+  switch (word) {
+    case "call": {
+      const [tool, json] = split(rest) as [string, string];
+      return fauxAssistantMessage([fauxToolCall(tool, JSON.parse(json || "{}"))], { stopReason: "toolUse" });
+    }
+    case "calls": {
+      const calls = (JSON.parse(rest) as [string, object][]).map(([tool, input]) => fauxToolCall(tool, input as never));
+      return fauxAssistantMessage(calls, { stopReason: "toolUse" });
+    }
+    case "error":
+      return fauxAssistantMessage([], { stopReason: "error", errorMessage: rest });
+    case "silence":
+      return fauxAssistantMessage([fauxText(" ")]);
+    default:
+      return fauxAssistantMessage([fauxText(rest.replaceAll("{last}", () => last))]);
+  }
+}
+
+/** The steps of the script in a text. */
+function scriptIn(text: string): string[] | undefined {
+  const lines = text.split("\n");
+  const at = lines.findIndex((line) => line.trim() === "SCRIPT");
+  return at === -1 ? undefined : lines.slice(at + 1).filter((line) => line.trim() !== "");
+}
+
+function split(text: string): [string, string] {
+  const [, word = "", rest = ""] = /^(\S+)\s*(.*)$/s.exec(text.trim()) ?? [];
+  return [word, rest];
+}
+
+function textOf({ content }: Said): string {
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return "";
+  return content
+    .flatMap((block: { type?: string; text?: string }) => (block.type === "text" ? [block.text ?? ""] : []))
+    .join("\n");
+}
