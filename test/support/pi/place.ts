@@ -29,6 +29,12 @@ export interface PiPlace {
   env: NodeJS.ProcessEnv;
   /** Processes that live and belong to this place. */
   processes(): { pid: number; command: string }[];
+  /** The process that has the store. */
+  host(): number | undefined;
+  /** The processes of workers, by what the host keeps of them. */
+  workers(): number[];
+  /** Ends a process as a power cut does, and waits until it is gone. */
+  cut(pid: number | undefined): Promise<void>;
 }
 
 export interface PlaceOptions {
@@ -75,6 +81,18 @@ export function piPlace({ settings = {}, extensions, agents = {}, env = {} }: Pl
       ...env,
     },
     processes: () => processesOf(base),
+    host: () => place.processes().find(({ command }) => command.includes("herd.js serve "))?.pid,
+    workers: () => {
+      const folder = join(place.herd, "processes");
+      const kept = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith(".json")) : [];
+      const pids = kept.map((name) => (JSON.parse(readFileSync(join(folder, name), "utf8")) as { pid: number }).pid);
+      return pids.filter((pid) => place.processes().some((each) => each.pid === pid));
+    },
+    cut: async (pid) => {
+      if (pid === undefined) throw new Error("there is no such process");
+      process.kill(pid, "SIGKILL");
+      await until(() => place.processes().every((each) => each.pid !== pid), `the end of ${pid}`);
+    },
   };
   onTestFinished(async () => {
     for (const { pid } of place.processes()) tryKill(pid);
@@ -145,12 +163,12 @@ export async function ended(child: ChildProcess): Promise<Ended> {
 }
 
 /** Looks again and again until something is there. */
-export async function until<T>(look: () => T | Promise<T>, what = "it", ms = 25_000): Promise<NonNullable<T>> {
+export async function until<T>(look: () => T | Promise<T>, what: string | (() => string) = "it", ms = 25_000): Promise<NonNullable<T>> {
   const deadline = Date.now() + ms;
   for (;;) {
     const found = await look();
     if (found) return found as NonNullable<T>;
-    if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`);
+    if (Date.now() > deadline) throw new Error(`waited in vain for ${typeof what === "string" ? what : what()}`);
     await new Promise((done) => setTimeout(done, 10));
   }
 }

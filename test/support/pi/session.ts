@@ -52,6 +52,13 @@ export class PiSession {
 
   /** Says something to the model, which follows the script. */
   async prompt(...steps: string[]): Promise<void> {
+    // Its model comes from an extension, which may still be on its way.
+    let model: unknown;
+    const chosen = async () => {
+      ({ model } = await this.state());
+      return (model as { id?: string } | undefined)?.id === "script";
+    };
+    await until(chosen, () => `the scripted model instead of ${JSON.stringify(model)}; ${this.stderr}`);
     await this.ask({ type: "prompt", message: ["SCRIPT", ...steps].join("\n") });
   }
 

@@ -1,0 +1,41 @@
+import { describe, expect, test } from "vitest";
+import { piPlace, runHerd, runPi } from "../support/pi/place.ts";
+import { subagent, task } from "../support/pi/session.ts";
+
+const script = (...steps: string[]) => ["SCRIPT", ...steps].join("\n");
+
+describe("pi -p", () => {
+  test("waits for its workers, answers them, and prints what became of their work", async () => {
+    const place = piPlace();
+    const prompt = script(
+      subagent({ action: "assign", agent: "scout", task: task('call ask_owner {"question":"How many?"}', "say {last}") }),
+      "say assigned",
+      subagent({ action: "reply", label: "scout", message: "forty-two" }),
+      "say answered",
+      "say finally {last}",
+    );
+    const { code, stdout, stderr } = await runPi(place, ["-p", prompt]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(/^finally label: scout \| agent: scout \| request: \S+ \| status: completed/);
+    expect(stdout).toContain("forty-two");
+    expect(stdout).not.toContain("assigned");
+  });
+
+  test("says what still runs when its time is over, and leaves it at work", async () => {
+    const place = piPlace({ settings: { herd: { printWaitMs: 300 } } });
+    const prompt = script(
+      subagent({ action: "assign", agent: "generalist", label: "scout", task: task('call bash {"command":"sleep 30"}', "say done") }),
+      "say assigned",
+    );
+    const { stdout, stderr } = await runPi(place, ["-p", prompt]);
+    expect(stdout.trim()).toBe("assigned");
+    expect(stderr.trim().split("\n").at(-1)).toMatch(/^herd: scout still at work\. Next: pi --session "\S+" goes on with them\.$/);
+    expect((await runHerd(place, ["status"])).stdout).toContain("1 worker");
+  });
+
+  test("that never delegates starts no background process", async () => {
+    const place = piPlace();
+    expect((await runPi(place, ["-p", script("say hello")])).stdout.trim()).toBe("hello");
+    expect((await runHerd(place, ["status"])).stdout).toContain("No background process runs");
+  });
+});

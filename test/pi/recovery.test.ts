@@ -1,0 +1,88 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { piPlace, until } from "../support/pi/place.ts";
+import { PiSession, subagent, task, textOf } from "../support/pi/session.ts";
+
+const asking = task('call ask_owner {"question":"Which colour?"}', "say I took {last}");
+const atWork = (file: string) =>
+  task(`call bash {"command":"touch begun; until test -e ${file}; do sleep 0.05; done"}`, "say worked: {last}", "say worked again: {last}");
+
+describe("after a kill", () => {
+  test("of the host while a question is open, the reply reaches the same assignment", async () => {
+    const place = piPlace();
+    const pi = new PiSession(place);
+    await pi.prompt(subagent({ action: "assign", agent: "scout", task: asking }), "say assigned", "say seen");
+    await until(() => pi.herd("question").length === 1, "the question");
+    await until(() => pi.texts.includes("seen"));
+    await place.cut(place.host());
+    await pi.prompt(subagent({ action: "reply", label: "scout", message: "blue" }), "say answered", "say got {last}");
+    const result = await until(() => pi.herd("result")[0], "the result");
+    expect(textOf(result)).toContain("blue");
+    await until(() => pi.texts.at(-1)?.startsWith("got"));
+    expect([pi.herd("question").length, pi.herd("result").length]).toEqual([1, 1]);
+  });
+
+  test("of the host while a turn runs, the worker goes on from its session and there is one result", async () => {
+    const place = piPlace();
+    const pi = new PiSession(place);
+    await pi.prompt(subagent({ action: "assign", agent: "generalist", label: "scout", task: atWork("go") }), "say assigned", "say got {last}");
+    await until(() => readdirSync(place.cwd).includes("begun"), "the turn");
+    await until(() => pi.texts.includes("assigned"));
+    await place.cut(place.host());
+    await until(() => place.host(), "the next host");
+    const result = await until(() => pi.herd("result")[0], "the result");
+    expect(textOf(result)).toContain("status: completed");
+    await until(() => pi.texts.at(-1)?.startsWith("got"));
+    expect(pi.herd("result")).toHaveLength(1);
+  });
+
+  test("of the worker while a question is open, the reply starts it again", async () => {
+    const place = piPlace();
+    const pi = new PiSession(place);
+    await pi.prompt(subagent({ action: "assign", agent: "scout", task: asking }), "say assigned", "say seen");
+    await until(() => pi.texts.includes("seen"));
+    await place.cut(place.workers()[0]);
+    await pi.prompt(subagent({ action: "reply", label: "scout", message: "blue" }), "say answered", "say got {last}");
+    expect(textOf(await until(() => pi.herd("result")[0], "the result"))).toContain("blue");
+    await until(() => pi.texts.at(-1)?.startsWith("got"));
+    expect([pi.herd("question").length, pi.herd("result").length]).toEqual([1, 1]);
+  });
+
+  test("of the worker while a turn runs, it is started again, goes on, and there is one result", async () => {
+    const place = piPlace();
+    const pi = new PiSession(place);
+    await pi.prompt(subagent({ action: "assign", agent: "generalist", label: "scout", task: atWork("never") }), "say assigned", "say got {last}");
+    await until(() => readdirSync(place.cwd).includes("begun"), "the turn");
+    await place.cut(place.workers()[0]);
+    // What the first process had begun, the second one finds unanswered, and goes on with the next step.
+    const result = await until(() => pi.herd("result")[0], "the result");
+    expect(textOf(result)).toContain("status: completed");
+    await until(() => pi.texts.at(-1)?.startsWith("got"));
+    expect(pi.herd("result")).toHaveLength(1);
+  });
+
+  test("of the root, its session hears what it missed once, and nothing that it heard", async () => {
+    const place = piPlace();
+    const pi = new PiSession(place);
+    await pi.prompt(
+      subagent({ action: "assign", agent: "scout", task: asking }),
+      subagent({ action: "assign", agent: "generalist", label: "digger", task: atWork("go") }),
+      "say assigned",
+      "say seen",
+    );
+    await until(() => pi.texts.includes("seen"));
+    const { sessionFile } = await pi.state();
+    await pi.kill();
+    // While nobody is there.
+    writeFileSync(join(place.cwd, "go"), "");
+    const again = new PiSession(place, ["--session", sessionFile as string]);
+    await again.prompt(subagent({ action: "reply", label: "scout", message: "blue" }), "say answered", "say one {last}", "say two {last}");
+    await until(() => again.herd("result").length === 2, "both results");
+    expect(again.herd("question")).toHaveLength(0);
+    await until(() => again.texts.filter((text) => /^(one|two) /.test(text)).length > 0);
+    const entries = readFileSync(sessionFile as string, "utf8").trim().split("\n").map((line) => JSON.parse(line));
+    const said = entries.filter(({ customType }) => customType === "herd").map(({ details }) => details.kind);
+    expect(said.toSorted()).toEqual(["question", "result", "result"]);
+  });
+});
