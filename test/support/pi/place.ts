@@ -62,6 +62,8 @@ export function piPlace({ settings = {}, extensions, agents = {}, env = {} }: Pl
     ...settings,
   };
   writeFileSync(join(agentDir, "settings.json"), JSON.stringify(all));
+  // Pi may look whether the model can be called before it has asked the extension that brings it.
+  writeFileSync(join(agentDir, "auth.json"), JSON.stringify({ scripted: { type: "api_key", key: "none" } }));
   for (const [name, text] of Object.entries(agents)) writeFileSync(join(agentDir, "agents", `${name}.md`), text);
   const inherited = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(PI_|HERDR_|TMUX|INTERACTIONS_|VITEST|NODE_OPTIONS)/.test(name)),
