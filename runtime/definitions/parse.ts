@@ -90,7 +90,7 @@ function readFile(file: string, values: ReadonlyMap<unknown, unknown>, body: str
 }
 
 /** A value as a message shows it. */
-function gistOf(value: unknown): string {
+export function gistOf(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
   return text.length > VALUE_SHOWN ? `${text.slice(0, VALUE_SHOWN).toWellFormed()}…` : text;
 }

@@ -26,7 +26,7 @@ const project = (more: Partial<DefinitionSource> = {}): DefinitionSource => ({
   trusted: true,
   ...more,
 });
-const OPT_IN = { "p/.pi/settings.json": '{ "projectAgents": true }' };
+const OPT_IN = { "p/.pi/settings.json": '{ "theme": "dark", "herd": { "projectAgents": true } }' };
 const current = (...sources: (string | DefinitionSource)[]) => new Definitions(sources).current();
 /** A global folder `g`, with these files in it. */
 async function global(files: Record<string, string | Buffer>) {
@@ -145,7 +145,8 @@ describe("a project's definitions", () => {
     ["without trust", OPT_IN, { trusted: false }],
     ["without a settings file", {}, {}],
     ["without the setting", { "p/.pi/settings.json": "{}" }, {}],
-    ["with a setting that is not true", { "p/.pi/settings.json": '{ "projectAgents": "yes" }' }, {}],
+    ["with a setting that is false", { "p/.pi/settings.json": '{ "herd": { "projectAgents": false } }' }, {}],
+    ["with a setting that is not ours", { "p/.pi/settings.json": '{ "projectAgents": true }' }, {}],
     ["with settings that are no object", { "p/.pi/settings.json": "null" }, {}],
     ["with settings that are not JSON", { "p/.pi/settings.json": "{ projectAgents: true }" }, {}],
     ["with a setting beside the global definitions", { "settings.json": OPT_IN["p/.pi/settings.json"] }, {}],
@@ -157,12 +158,34 @@ describe("a project's definitions", () => {
     expect(findings).toMatchObject([{ file: at("p/.pi/agents"), effect: "ignored" }]);
   });
 
+  test.each([
+    ['{ "herd": { "projectAgents": "yes" } }', "herd.projectAgents", "true or false", '"yes"'],
+    ['{ "herd": { "projectAgents": null } }', "herd.projectAgents", "true or false", "null"],
+    ['{ "herd": [true] }', "herd", "an object", "[true]"],
+  ])("are left out with the settings %s, by field and rule", async (settings, field, rule, value) => {
+    await write({ ...files, "p/.pi/settings.json": settings });
+    const { definitions, findings } = await current(project());
+    expect(definitions.has("a")).toBe(false);
+    expect(findings).toEqual([
+      {
+        file: at("p/.pi/agents"),
+        field,
+        rule,
+        effect: "ignored",
+        message: `${at("p/.pi/agents")} is left out: ${field} in ${at("p/.pi/settings.json")} must be ${rule}, and is ${value}`,
+      },
+    ]);
+  });
+
   test("that do not exist are no finding", async () => {
     expect((await current(project({ trusted: false }))).findings).toEqual([]);
   });
 
   test("of two projects cannot share a name, because neither stands above the other", async () => {
-    const other = { "q/.pi/agents/a.md": agent("description: B"), "q/.pi/settings.json": '{ "projectAgents": true }' };
+    const other = {
+      "q/.pi/agents/a.md": agent("description: B"),
+      "q/.pi/settings.json": '{ "herd": { "projectAgents": true } }',
+    };
     await write({ ...files, ...OPT_IN, ...other });
     const { definitions, findings } = await current(project(), project({ path: at("q/.pi/agents") }));
     expect(definitions.get("a")).toMatchObject({ enabled: false });

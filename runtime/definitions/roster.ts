@@ -1,26 +1,15 @@
-import { readFile, realpath } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { messageOf } from "../errors.ts";
 import type { Definition } from "./definition.ts";
 import type { Finding } from "./finding.ts";
 import { expandHome } from "../paths.ts";
 import { readDefinitionFolder } from "./folder.ts";
 import { compare, overlay, type LayeredFile, type LayerName } from "./overlay.ts";
 import { brokenFile, parseDefinition, type DefinitionFile } from "./parse.ts";
+import { canonical, projectFolderOf, whyLeftOut, type DefinitionSource } from "./source.ts";
 
 export type { Finding } from "./finding.ts";
-
-/** A folder of definition files. */
-export interface DefinitionSource {
-  /** `~` is the home folder; a relative path starts in the working directory. */
-  path: string;
-  layer: "project" | "global";
-  /** Project only: the project's folder; the one in which `path` is `.pi/agents` unless set. */
-  cwd?: string | undefined;
-  /** Project only: the user trusts this project. Without it the folder is left out. */
-  trusted?: boolean | undefined;
-}
+export type { DefinitionSource } from "./source.ts";
 
 export interface Roster {
   /** Every definition by its name, in the order of the names. */
@@ -108,9 +97,10 @@ export class Definitions {
       if (path === undefined || folders.has(path)) continue;
       if (source.layer === "global") folders.set(path, { path, layer: "global" });
       else {
-        const project = await projectOf(source);
-        if ("effect" in project) findings.push(project);
-        else folders.set(path, { path, layer: "project", ...project });
+        const projectCwd = await projectFolderOf(source);
+        const finding = await whyLeftOut(source, projectCwd);
+        if (finding) findings.push(finding);
+        else folders.set(path, { path, layer: "project", projectCwd });
       }
     }
     return { folders: [...folders.values()], findings };
@@ -133,40 +123,6 @@ function rosterOf(layered: readonly LayeredFile[], before: readonly Finding[]): 
 function rankOf(layer: LayerName, index: number): number {
   if (layer === "bundled") return 0;
   return layer === "project" ? 1 : 2 + index;
-}
-
-/**
- * Whether the definitions of a project count: the user trusts it, and the project's own settings ask for it. A
- * global setting is not read, because it would speak for every project that is ever opened.
- */
-async function projectOf({ path, cwd, trusted }: DefinitionSource): Promise<{ projectCwd: string } | Finding> {
-  const refused = (rule: string, problem: string): Finding => ({
-    file: path,
-    rule,
-    effect: "ignored",
-    message: `${path} is left out: ${rule}; ${problem}`,
-  });
-  const projectCwd = await canonical(cwd === undefined ? resolve(path, "..", "..") : expandHome(cwd));
-  if (projectCwd === undefined) return refused("the project's folder exists", `${cwd} does not`);
-  if (trusted !== true) return refused("only trusted projects bring definitions", "this one is not trusted");
-  const settings = join(projectCwd, ".pi", "settings.json");
-  const rule = `the project's own settings have "projectAgents": true`;
-  try {
-    const parsed: unknown = JSON.parse((await readFile(settings, "utf8")).replace(/^\uFEFF/, ""));
-    const asked = typeof parsed === "object" && parsed !== null && "projectAgents" in parsed && parsed.projectAgents;
-    return asked === true ? { projectCwd } : refused(rule, `${settings} does not say so`);
-  } catch (error) {
-    return refused(rule, `${settings} cannot be read: ${messageOf(error)}`);
-  }
-}
-
-/** The canonical path of a folder; undefined when it does not exist. Other trouble shows when it is read. */
-async function canonical(path: string): Promise<string | undefined> {
-  try {
-    return await realpath(path);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "ENOENT" ? undefined : path;
-  }
 }
 
 function sameItems(before: readonly unknown[], now: readonly unknown[]): boolean {

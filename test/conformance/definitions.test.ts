@@ -259,8 +259,8 @@ describe("definitions of a project", () => {
   async function project({ trusted, optsIn }: { trusted: boolean; optsIn: boolean }) {
     await write({
       "project/.pi/agents/lead.md": agent("description: of the project\nmodel: theirs"),
-      "project/.pi/settings.json": JSON.stringify({ projectAgents: optsIn }),
-      "home/settings.json": JSON.stringify({ projectAgents: true }),
+      "project/.pi/settings.json": JSON.stringify({ herd: { projectAgents: optsIn } }),
+      "home/settings.json": JSON.stringify({ herd: { projectAgents: true } }),
       "other/x": "",
     });
     await mkdir(at("home/agents"), { recursive: true });

@@ -1,0 +1,81 @@
+import { readFile, realpath } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { z } from "zod";
+import { messageOf } from "../errors.ts";
+import { expandHome } from "../paths.ts";
+import type { Finding } from "./finding.ts";
+import { gistOf } from "./parse.ts";
+
+/** A folder of definition files. */
+export interface DefinitionSource {
+  /** `~` is the home folder; a relative path starts in the working directory. */
+  path: string;
+  layer: "project" | "global";
+  /** Project only: the project's folder; the one in which `path` is `.pi/agents` unless set. */
+  cwd?: string | undefined;
+  /** Project only: the user trusts this project. Without it the folder is left out. */
+  trusted?: boolean | undefined;
+}
+
+/** A project's folder, canonical, even if it is not there. */
+export async function projectFolderOf({ path, cwd }: DefinitionSource): Promise<string> {
+  const folder = cwd === undefined ? resolve(path, "..", "..") : resolve(expandHome(cwd));
+  return (await canonical(folder)) ?? folder;
+}
+
+/**
+ * Why the definitions of a project do not count, if they do not: the user does not trust it, or the project's own
+ * settings do not ask for it. A global setting is not read, because it would speak for every project that is ever opened.
+ */
+export async function whyLeftOut({ path, trusted }: DefinitionSource, project: string): Promise<Finding | undefined> {
+  const leftOut = (rule: string, problem: string): Finding => ({
+    file: path,
+    rule,
+    effect: "ignored",
+    message: `${path} is left out: ${rule}; ${problem}`,
+  });
+  if ((await canonical(project)) === undefined) {
+    return leftOut("the project's folder exists", `${project} does not`);
+  }
+  if (trusted !== true) return leftOut("only trusted projects bring definitions", "this one is not trusted");
+  const settings = join(project, ".pi", "settings.json");
+  const rule = `the project's own settings have "herd": { "projectAgents": true }`;
+  let said: unknown;
+  try {
+    said = JSON.parse((await readFile(settings, "utf8")).replace(/^\uFEFF/, ""));
+  } catch (error) {
+    return leftOut(rule, `${settings} cannot be read: ${messageOf(error)}`);
+  }
+  const parsed = Settings.safeParse(said);
+  if (parsed.success) {
+    return parsed.data.herd?.projectAgents === true ? undefined : leftOut(rule, `${settings} does not say so`);
+  }
+  const [issue] = parsed.error.issues as [z.core.$ZodIssue];
+  const value = issue.path.reduce((outer, key) => (outer as Record<PropertyKey, unknown>)[key], said);
+  const field = issue.path.join(".");
+  const problem = `${field === "" ? settings : `${field} in ${settings}`} must be ${issue.message}`;
+  return {
+    file: path,
+    ...(field !== "" && { field }),
+    rule: issue.message,
+    effect: "ignored",
+    message: `${path} is left out: ${problem}, and is ${gistOf(value)}`,
+  };
+}
+
+/** What of a project's settings is read here. Everything of ours stands under one key. */
+const Settings = z.looseObject(
+  {
+    herd: z.looseObject({ projectAgents: z.boolean("true or false").optional() }, "an object").optional(),
+  },
+  "an object",
+);
+
+/** The canonical path of a folder; undefined when it does not exist. Other trouble shows when it is read. */
+export async function canonical(path: string): Promise<string | undefined> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT" ? undefined : path;
+  }
+}
