@@ -1,5 +1,3 @@
-import { realpath } from "node:fs/promises";
-import { resolve } from "node:path";
 import type { Evidence } from "../machines/vocabulary.ts";
 import { composeBody } from "./definitions/body.ts";
 import {
@@ -11,6 +9,7 @@ import {
   type LaunchPolicy,
 } from "./definitions/definition.ts";
 import type { Definitions, Finding, Roster as Files } from "./definitions/roster.ts";
+import { canonicalFolder } from "./definitions/source.ts";
 import { invalidRequest, withoutUndefined, type HerdError } from "./errors.ts";
 import { nearest, type AgentDefinition, type Agents } from "./functions/agent.ts";
 
@@ -46,10 +45,13 @@ export class Roster {
     this.#functions = new RosterNow(agents, NO_FILES);
   }
 
-  /** As it is now. Without definition files nothing has to be waited for. */
-  current(): RosterNow | Promise<RosterNow> {
+  /**
+   * As it is now. Without definition files nothing has to be waited for.
+   * @param cwd where the controller works that looks: a project's definitions are there for this folder alone.
+   */
+  current(cwd: string): RosterNow | Promise<RosterNow> {
     if (this.#definitions === undefined) return this.#functions;
-    return this.#definitions.current().then((files) => new RosterNow(this.#agents, files));
+    return this.#definitions.current(cwd).then((files) => new RosterNow(this.#agents, files));
   }
 }
 
@@ -162,7 +164,7 @@ export class RosterNow {
 /** A project's agent serves the project's folder alone. @throws HerdError `other_project`. */
 export async function checkProject(definition: Definition, cwd: string): Promise<void> {
   const { projectCwd } = definition;
-  if (projectCwd !== undefined && (await canonical(cwd)) !== projectCwd) throw otherProject(definition, cwd);
+  if (projectCwd !== undefined && (await canonicalFolder(cwd)) !== projectCwd) throw otherProject(definition, cwd);
 }
 
 /**
@@ -195,8 +197,4 @@ function otherProject({ name, projectCwd }: Definition, cwd: string): HerdError 
     "assign it with that cwd, or use an agent that every folder has",
     { field: "agent" },
   );
-}
-
-async function canonical(folder: string): Promise<string> {
-  return realpath(folder).catch(() => resolve(folder));
 }

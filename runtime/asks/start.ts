@@ -30,7 +30,7 @@ export async function planStart(
   extras: Record<string, Json>,
 ): Promise<PlannedStart> {
   const { agent: name, input, task, files, cwd, label, timeoutMs, metadata } = start;
-  const agent = (await engine.roster.current()).known(name);
+  const agent = (await engine.roster.current(here)).known(name);
   checkExtras(name, agent.extras, extras);
   const isFunction = engine.backends.backendFor(agent) === FUNCTIONS;
   const given = { task, files, cwd, label, timeoutMs, metadata };

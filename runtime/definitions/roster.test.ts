@@ -27,7 +27,8 @@ const project = (more: Partial<DefinitionSource> = {}): DefinitionSource => ({
   ...more,
 });
 const OPT_IN = { "p/.pi/settings.json": '{ "theme": "dark", "herd": { "projectAgents": true } }' };
-const current = (...sources: (string | DefinitionSource)[]) => new Definitions(sources).current();
+/** As whoever works in the project `p` sees it. */
+const current = (...sources: (string | DefinitionSource)[]) => new Definitions(sources).current(at("p"));
 /** A global folder `g`, with these files in it. */
 async function global(files: Record<string, string | Buffer>) {
   await write(Object.fromEntries(Object.entries(files).map(([path, content]) => [`g/${path}`, content])));
@@ -150,7 +151,6 @@ describe("a project's definitions", () => {
     ["with settings that are no object", { "p/.pi/settings.json": "null" }, {}],
     ["with settings that are not JSON", { "p/.pi/settings.json": "{ projectAgents: true }" }, {}],
     ["with a setting beside the global definitions", { "settings.json": OPT_IN["p/.pi/settings.json"] }, {}],
-    ["of a folder that is not there", OPT_IN, { cwd: "/nowhere/at/all" }],
   ])("are left out and reported %s", async (_, settings, source) => {
     await write({ ...files, ...settings });
     const { definitions, findings } = await current(project(source));
@@ -177,19 +177,47 @@ describe("a project's definitions", () => {
     ]);
   });
 
+  test("of a folder that is not there are left out and reported to whoever names it", async () => {
+    await write(files);
+    const definitions = new Definitions([project({ cwd: at("gone") })]);
+    expect((await definitions.current(at("gone"))).findings).toMatchObject([{ file: at("p/.pi/agents") }]);
+    expect((await definitions.current(at("p"))).findings).toEqual([]);
+  });
+
   test("that do not exist are no finding", async () => {
     expect((await current(project({ trusted: false }))).findings).toEqual([]);
   });
 
-  test("of two projects cannot share a name, because neither stands above the other", async () => {
-    const other = {
-      "q/.pi/agents/a.md": agent("description: B"),
-      "q/.pi/settings.json": '{ "herd": { "projectAgents": true } }',
-    };
-    await write({ ...files, ...OPT_IN, ...other });
-    const { definitions, findings } = await current(project(), project({ path: at("q/.pi/agents") }));
+  test("of two folders of one project cannot share a name, because neither stands above the other", async () => {
+    await write({ ...files, ...OPT_IN, "p/more/a.md": agent("description: B") });
+    const { definitions, findings } = await current(project(), project({ path: at("p/more"), cwd: at("p") }));
     expect(definitions.get("a")).toMatchObject({ enabled: false });
     expect(about(findings, "disabled")).toHaveLength(2);
+  });
+
+  test("of two projects do not disturb each other: each is there in its own folder, with what is wrong with it", async () => {
+    await write({
+      ...files,
+      ...OPT_IN,
+      "q/.pi/agents/a.md": agent("description: B\nthinking: hard"),
+      "q/.pi/settings.json": OPT_IN["p/.pi/settings.json"],
+      "r/.pi/agents/a.md": agent("description: C"),
+      "g/b.md": agent("description: D\ntools: 7"),
+    });
+    await symlink(at("q"), at("link"));
+    const projects = ["p", "q", "r"].map((name) => project({ path: at(`${name}/.pi/agents`), trusted: name !== "r" }));
+    const definitions = new Definitions([...projects, at("g")]);
+    const seenIn = async (folder?: string) => {
+      const { definitions: found, findings } = await definitions.current(folder && at(folder));
+      return [found.get("a")?.projectCwd, found.get("a")?.enabled, findings.map(({ file }) => file)];
+    };
+    expect(await seenIn("p")).toEqual([at("p"), true, [at("g/b.md")]]);
+    expect(await seenIn("q")).toEqual([at("q"), false, [at("q/.pi/agents/a.md"), at("g/b.md")]]);
+    expect(await seenIn("link")).toEqual(await seenIn("q"));
+    expect(await seenIn("r")).toEqual([undefined, undefined, [at("r/.pi/agents"), at("g/b.md")]]);
+    for (const elsewhere of ["p/.pi", "other", undefined]) {
+      expect(await seenIn(elsewhere)).toEqual([undefined, undefined, [at("g/b.md")]]);
+    }
   });
 });
 
@@ -310,10 +338,32 @@ describe("the current roster", () => {
     expect(first.definitions.get("b")).toMatchObject({ description: "B" });
   });
 
+  test("is one object for each project, and one for all folders that are none", async () => {
+    await write({
+      ...OPT_IN,
+      "p/.pi/agents/a.md": agent("description: A\ntools: [x]"),
+      "q/.pi/agents/a.md": agent("description: B"),
+      "q/.pi/settings.json": OPT_IN["p/.pi/settings.json"],
+      "g/b.md": agent("description: C"),
+    });
+    const definitions = new Definitions([project(), project({ path: at("q/.pi/agents") }), at("g")]);
+    const folders = ["p", "q", "other", "another"].map(at);
+    const first = await Promise.all(folders.map((folder) => definitions.current(folder)));
+    for (const [index, folder] of folders.entries()) expect(await definitions.current(folder)).toBe(first[index]);
+    expect(first[2]).toBe(first[3]);
+    await write({ "g/b.md": agent("description: D") });
+    await definitions.current(at("q"));
+    const after = await definitions.current(at("p"));
+    expect(after.definitions.get("b")).toMatchObject({ description: "D" });
+    // Nothing of the project was parsed again.
+    expect(after.definitions.get("a")?.tools).toBe(first[0]?.definitions.get("a")?.tools);
+  });
+
   test("follows files that come, go and move, and settings that change", async () => {
     await write({ ...OPT_IN, "p/.pi/agents/a.md": agent("description: A") });
     const definitions = new Definitions([project(), at("g")]);
-    const names = async () => [...(await definitions.current()).definitions.keys()].filter((name) => name.length === 1);
+    const names = async () =>
+      [...(await definitions.current(at("p"))).definitions.keys()].filter((name) => name.length === 1);
     expect(await names()).toEqual(["a"]);
     await write({ "g/b.md": agent("description: B") });
     expect(await names()).toEqual(["a", "b"]);

@@ -11,16 +11,18 @@ export interface DefinitionSource {
   /** `~` is the home folder; a relative path starts in the working directory. */
   path: string;
   layer: "project" | "global";
-  /** Project only: the project's folder; the one in which `path` is `.pi/agents` unless set. */
+  /**
+   * Project only: the project's folder; the one in which `path` is `.pi/agents` unless set. What the source defines is there
+   * for owners and parent workers that work in this folder, and for no others.
+   */
   cwd?: string | undefined;
   /** Project only: the user trusts this project. Without it the folder is left out. */
   trusted?: boolean | undefined;
 }
 
-/** A project's folder, canonical, even if it is not there. */
-export async function projectFolderOf({ path, cwd }: DefinitionSource): Promise<string> {
-  const folder = cwd === undefined ? resolve(path, "..", "..") : resolve(expandHome(cwd));
-  return (await canonical(folder)) ?? folder;
+/** A project's folder, canonical. */
+export function projectFolderOf({ path, cwd }: DefinitionSource): Promise<string> {
+  return canonicalFolder(cwd === undefined ? resolve(path, "..", "..") : expandHome(cwd));
 }
 
 /**
@@ -71,11 +73,16 @@ const Settings = z.looseObject(
   "an object",
 );
 
+/** The canonical path of a folder, which need not be there. */
+export async function canonicalFolder(path: string): Promise<string> {
+  return (await canonical(path)) ?? resolve(path);
+}
+
 /** The canonical path of a folder; undefined when it does not exist. Other trouble shows when it is read. */
 export async function canonical(path: string): Promise<string | undefined> {
   try {
     return await realpath(path);
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "ENOENT" ? undefined : path;
+    return (error as NodeJS.ErrnoException).code === "ENOENT" ? undefined : resolve(path);
   }
 }

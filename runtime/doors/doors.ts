@@ -114,7 +114,7 @@ export class Doors {
   async #check(door: DoorDocument): Promise<void> {
     const { kind, subject, target, contract } = door;
     // Where no worker goes on, what is started is refused by its name; what is resumed may be another program's.
-    if (this.#engine.options.runWorkers) (await this.#engine.roster.current()).known(target.agent);
+    if (this.#engine.options.runWorkers) (await this.#engine.roster.current(this.#engine.cwd)).known(target.agent);
     if (door.cron !== undefined) checkCron(door.cron, door.timezone, "door");
     if (kind === "webhook") checkSecret(door.secret ?? "", "door");
     if (typeof subject === "string") await compileSubject(this.#jq, subject, "door");

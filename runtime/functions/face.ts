@@ -281,7 +281,7 @@ export function workerFace(execution: Execution): Worker {
 
     async list() {
       assertDelegates("list");
-      return list(engine, place);
+      return list(engine, { ...place, cwd: request.cwd });
     },
 
     async reply(given) {

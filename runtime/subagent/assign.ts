@@ -78,7 +78,7 @@ async function startFresh<T>(
   go: (plan: Plan) => Promise<T>,
 ): Promise<T> {
   const { agent: name, fork } = fields;
-  const current = engine.roster.current();
+  const current = engine.roster.current(by.cwd);
   const roster = current instanceof Promise ? await current : current;
   const agent = roster.known(name);
   checkAllowed(by, name);
@@ -135,7 +135,7 @@ async function goOn(
   await checkSaved(by, session, fields.cwd);
   const live = await reuse(engine, by, session, fields);
   if (live) return assignLive(engine, by, live, identity);
-  const roster = await engine.roster.current();
+  const roster = await engine.roster.current(by.cwd);
   const agent = roster.known(session.agent);
   checkAllowed(by, agent.name);
   roster.checkLaunchable(agent);

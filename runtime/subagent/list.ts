@@ -22,9 +22,9 @@ const UNKNOWN_ROWS = 64;
  * What an owner sees: the root its whole tree and the runs that visits started for it, a parent worker its own children. Shows only what is on disk and
  * changes nothing.
  */
-export async function list(engine: Engine, by: Place): Promise<Listing> {
-  const { path } = by;
-  const current = engine.roster.current();
+export async function list(engine: Engine, by: Place & { cwd: string }): Promise<Listing> {
+  const { path, cwd } = by;
+  const current = engine.roster.current(cwd);
   // A command without an effect: it comes after those before it and waits for what it shows to be on disk.
   const shownOf = ({ treeId, workspace }: Place) =>
     engine.kernel.run(treeId, ({ tree }) => listingOf(engine, tree, path, workspace), { operation: "list" });

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from "node
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { createHerd, writeOverride, type LaunchPolicy } from "pi-herd";
+import { createHerd, writeOverride, type LaunchPolicy, type Owner } from "pi-herd";
 import { createTestHerd, memoryStore, type ScriptedAgent, type TestHerd } from "pi-herd/testing";
 import { does, rowsOf } from "./support.ts";
 
@@ -297,5 +297,51 @@ describe("definitions of a project", () => {
     expect((await t.owner.list()).agentDefinitions).toContainEqual(
       expect.objectContaining({ name: "lead", extensionSource: "project", overrideSource: "global", model: "mine" }),
     );
+  });
+
+  test("that two projects define under one name do not disturb each other, for parents and their children neither", async () => {
+    const theirs = (name: string, more: string) => ({
+      [`${name}/.pi/agents/lead.md`]: agent(`description: of ${name}\nmodel: ${name}\nsubagents: part`),
+      [`${name}/.pi/agents/part.md`]: agent(`description: a part\nmodel: ${name}`),
+      [`${name}/.pi/agents/${more}`]: agent("description: x\nthinking: hard"),
+      [`${name}/.pi/settings.json`]: JSON.stringify({ herd: { projectAgents: true } }),
+    });
+    await write({ ...theirs("one", "only.md"), ...theirs("two", "other.md"), "none/x": "" });
+    const t = await createTestHerd({
+      agents: { does },
+      definitions: ["one", "two"].map((name) => ({ path: at(`${name}/.pi/agents`), layer: "project", trusted: true })),
+    });
+    const scripts = { lead: t.scripted("lead"), part: t.scripted("part") };
+    const owners = ["one", "two", "none"].map((name) => t.herd.owner(name, { cwd: at(name), workspace: "shared" }));
+    const [one, two, none] = owners as [Owner<string>, Owner<string>, Owner<string>];
+    for (const [name, owner, other, broken] of [
+      ["one", one, "other", "only.md"],
+      ["two", two, "only", "other.md"],
+    ] as const) {
+      const { agent_definitions, definition_findings } = await owner.subagent({ action: "list" });
+      expect(agent_definitions).toContainEqual(expect.objectContaining({ name: "lead", description: `of ${name}` }));
+      expect(agent_definitions).not.toContainEqual(expect.objectContaining({ name: other }));
+      expect(definition_findings).toMatchObject([{ file: at(`${name}/.pi/agents/${broken}`), field: "thinking" }]);
+      await owner.subagent({ action: "assign", agent: "lead", task: "x", label: name });
+      expect(await policyOf(scripts.lead, name)).toMatchObject({ model: name });
+      const lead = await scripts.lead.run(name);
+      await lead.turn();
+      expect((await lead.subagent({ action: "list" })).agent_definitions).toMatchObject([
+        { name: "part", model: name },
+      ]);
+      await lead.subagent({ action: "assign", agent: "part", task: "x", label: `${name}-part` });
+      expect(await policyOf(scripts.part, `${name}-part`)).toMatchObject({ model: name });
+    }
+    const listed = await none.list();
+    expect(listed.agentDefinitions.map(({ name }) => name)).not.toContain("lead");
+    expect(listed).not.toHaveProperty("findings");
+    // It is the owner's folder that counts, not that of the work.
+    for (const cwd of [at("one"), at("none")]) {
+      const refused = await none.subagent({ action: "assign", agent: "lead", task: "x", cwd });
+      expect(refused.error).toMatchObject({ reason: "unknown_agent" });
+      expect(refused.error.message).not.toContain(at("one"));
+    }
+    const elsewhere = { action: "assign", agent: "lead", task: "x", cwd: at("two") };
+    expect((await one.subagent(elsewhere)).error).toMatchObject({ reason: "other_project" });
   });
 });
