@@ -175,6 +175,9 @@ describe("createHerd", () => {
     ["a limit of zero", { maxTrees: 0 }, /option maxTrees/],
     ["a durability it does not have", { durability: "eventually" }, /option durability/],
     ["a negative pause", { tickMs: -1 }, /option tickMs/],
+    ["definitions that are no list", { definitions: "~/agents" }, /option definitions: must be a list/],
+    ["a source of no layer", { definitions: ["a", { path: "b" }] }, /option definitions\.1: must be the path .* layer/],
+    ["a source without a path", { definitions: [""] }, /option definitions\.0: must be the path/],
   ])("refuses %s by name", async (_what, options, message) => {
     const error = await refusalOf(createHerd(options as object));
     expect(error).toMatchObject({ category: "invalid_request", reason: "bad_option" });

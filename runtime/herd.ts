@@ -1,4 +1,5 @@
 import type { Herd } from "./api.ts";
+import type { DefinitionSource } from "./definitions/source.ts";
 import type { AgentDefinition } from "./functions/agent.ts";
 import { openHerd } from "./herd-instance.ts";
 import type { HerdOptions } from "./options.ts";
@@ -9,10 +10,12 @@ import type { HerdOptions } from "./options.ts";
  */
 export async function createHerd<
   const Agents extends Record<string, AgentDefinition>,
-  const Files extends HerdOptions<Agents>["definitions"] = undefined,
->(options: HerdOptions<Agents> & { definitions?: Files } = {}): Promise<Herd<AgentNames<Agents, Files>>> {
+  const Files extends readonly (string | DefinitionSource)[] | undefined = undefined,
+>(
+  options: HerdOptions<Agents> & { definitions?: Files | (() => readonly (string | DefinitionSource)[]) } = {},
+): Promise<Herd<AgentNames<Agents, Files>>> {
   return openHerd(options);
 }
 
 /** The names that can be assigned: what definition files define is not known before they are read. */
-type AgentNames<Agents, Files> = Files extends readonly unknown[] ? string : Extract<keyof Agents, string>;
+type AgentNames<Agents, Files> = [Files] extends [undefined] ? Extract<keyof Agents, string> : string;

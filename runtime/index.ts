@@ -36,7 +36,7 @@ export type { WebhookDelivery } from "./doors/signature.ts";
 export type { Receiver } from "./deliveries/desk.ts";
 export type { Assignment, AssignmentStatus, OwnerEvent } from "./deliveries/assignment.ts";
 export type { AgentDefinition } from "./functions/agent.ts";
-export type { DefinitionSource, Finding } from "./definitions/roster.ts";
+export type { DefinitionSource, DefinitionSources, Finding } from "./definitions/roster.ts";
 export { bundledFolder } from "./definitions/roster.ts";
 export type { AgentRow, Definition, DefinitionRow, LaunchPolicy, Thinking } from "./definitions/definition.ts";
 export { writeOverride } from "./definitions/override.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { BackendFactory } from "./backend.ts";
 import type { ControlOptions } from "./control/grants.ts";
-import type { DefinitionSource } from "./definitions/roster.ts";
+import { definitionSources, type DefinitionSources } from "./definitions/source.ts";
 import { invalidRequest } from "./errors.ts";
 import type { AgentDefinition } from "./functions/agent.ts";
 import type { Store } from "./store/store.ts";
@@ -10,18 +10,11 @@ const DAY = 24 * 60 * 60 * 1000;
 const count = (fallback: number) => z.number().int().min(1).default(fallback);
 const milliseconds = (fallback: number) => z.number().min(0).default(fallback);
 
-const definitionSource = z.strictObject({
-  path: z.string().min(1),
-  layer: z.enum(["project", "global"]),
-  cwd: z.string().min(1).optional(),
-  trusted: z.boolean().optional(),
-});
-
 const schema = z.strictObject({
   directory: z.string().min(1).default(".herd"),
   store: z.custom<Store>((value) => typeof value === "object" && value !== null && "batch" in value).optional(),
   agents: z.custom<Record<string, AgentDefinition>>((value) => typeof value === "object" && value !== null).default({}),
-  definitions: z.array(z.union([z.string().min(1), definitionSource])).optional(),
+  definitions: definitionSources,
   backends: z.array(z.custom<BackendFactory>((value) => typeof value === "function", "must be a function")).default([]),
   durability: z.literal("process").optional(),
   concurrency: z.number().int().min(1).optional(),
@@ -66,9 +59,10 @@ export interface HerdOptions<AgentsByName> {
   agents?: AgentsByName;
   /**
    * Folders with agent definition files, above those that come with the package; a later one overlays an earlier one.
-   * `~` is the home folder. Their workers run on the first of `backends`.
+   * `~` is the home folder. Their workers run on the first of `backends`. A function is asked whenever the agents are
+   * looked at, so that folders come and go; if it throws, what it gave last counts on, and the list says so.
    */
-  definitions?: readonly (string | DefinitionSource)[];
+  definitions?: DefinitionSources;
   /** What runs workers that are no functions of this program. */
   backends?: readonly BackendFactory[];
   /** `"process"`: no fsync; survives the end of the process, not of the machine. */

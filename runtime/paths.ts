@@ -1,3 +1,4 @@
+import { realpath } from "node:fs/promises";
 import { homedir } from "node:os";
 import * as native from "node:path";
 
@@ -16,4 +17,18 @@ export function expandHome(path: string, { home, paths }: Place = { home: homedi
   const rest = path.slice(1);
   const ends = rest === "" || rest.startsWith("/") || rest.startsWith(paths.sep);
   return ends ? paths.join(home, rest) : path;
+}
+
+/** The canonical path of a folder, which need not be there. */
+export async function canonicalFolder(path: string): Promise<string> {
+  return (await canonical(path)) ?? native.resolve(path);
+}
+
+/** The canonical path of a folder; undefined when it does not exist. Other trouble shows when it is read. */
+export async function canonical(path: string): Promise<string | undefined> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT" ? undefined : native.resolve(path);
+  }
 }

@@ -9,8 +9,8 @@ import {
   type LaunchPolicy,
 } from "./definitions/definition.ts";
 import type { Definitions, Finding, Roster as Files } from "./definitions/roster.ts";
-import { canonicalFolder } from "./definitions/source.ts";
 import { invalidRequest, withoutUndefined, type HerdError } from "./errors.ts";
+import { canonicalFolder } from "./paths.ts";
 import { nearest, type AgentDefinition, type Agents } from "./functions/agent.ts";
 
 /** An agent as whoever assigns it sees it: a function of this program, or what definition files say. */

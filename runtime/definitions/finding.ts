@@ -1,6 +1,6 @@
 /** Something about a definition file that its author should know. Nothing is thrown for it. */
 export interface Finding {
-  /** The file, or the folder, that it is about. */
+  /** The file, or the folder, that it is about; `definitions` if it is what that option of createHerd gives. */
   file: string;
   /** The definition, when the file has one. */
   name?: string;

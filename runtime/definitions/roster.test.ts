@@ -221,6 +221,71 @@ describe("a project's definitions", () => {
   });
 });
 
+describe("a function that gives the sources", () => {
+  test("is asked each time, so that they come and go; what stays is not parsed again", async () => {
+    await write({ "g/a.md": agent("description: A\ntools: [x]"), "h/b.md": agent("description: B\ntools: [y]") });
+    let given: string[] = [];
+    const definitions = new Definitions(() => given);
+    const names = async () => [...(await definitions.current()).definitions.keys()].filter((name) => name.length === 1);
+    const tools = async () => (await definitions.current()).definitions.get("a")?.tools;
+    expect(await names()).toEqual([]);
+    given = [at("g")];
+    expect(await names()).toEqual(["a"]);
+    const first = await definitions.current();
+    expect(await definitions.current()).toBe(first);
+    const before = await tools();
+    given = [at("g"), at("h")];
+    expect(await names()).toEqual(["a", "b"]);
+    expect(await tools()).toBe(before);
+    given = [at("h")];
+    expect(await names()).toEqual(["b"]);
+    given = [at("g")];
+    // Nothing is kept of what went away.
+    expect(await tools()).toEqual(before);
+    expect(await tools()).not.toBe(before);
+  });
+
+  test.each<[string, () => unknown, string, string, string]>([
+    [
+      "throws",
+      () => {
+        throw new Error("no settings");
+      },
+      "definitions",
+      "must not throw",
+      "no settings",
+    ],
+    ["gives nothing", () => undefined, "definitions", "must be a list of folders", "a list"],
+    ["gives a promise", () => Promise.reject(new Error("late")), "definitions", "must be a list of folders", "a list"],
+    [
+      "gives a source of no layer",
+      () => ["a", { path: "b" }],
+      "definitions.1",
+      "must be the path of a folder",
+      "layer",
+    ],
+  ])("and %s is a finding, and what it gave last counts on", async (_, bad, field, rule, message) => {
+    await write({ "g/a.md": agent("description: A") });
+    let give = bad as () => string[];
+    const definitions = new Definitions(() => give());
+    const finding = {
+      file: "definitions",
+      field,
+      rule: expect.stringContaining(rule),
+      effect: "ignored",
+      message: expect.stringContaining(message),
+    };
+    expect((await definitions.current()).findings).toEqual([finding]);
+    give = () => [at("g")];
+    expect((await definitions.current()).findings).toEqual([]);
+    give = bad as () => string[];
+    const roster = await definitions.current();
+    expect(roster.findings).toEqual([finding]);
+    expect(roster.definitions.get("a")).toMatchObject({ enabled: true });
+    expect(await definitions.current()).toBe(roster);
+  });
+});
+
 describe("a folder", () => {
   test("is read with the folders in it, without examples, hidden files and packages", async () => {
     const { definitions } = await global({

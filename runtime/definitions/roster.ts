@@ -1,15 +1,15 @@
-import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Definition } from "./definition.ts";
 import type { Finding } from "./finding.ts";
-import { expandHome } from "../paths.ts";
 import { readDefinitionFolder } from "./folder.ts";
 import { compare, overlay, type LayeredFile, type LayerName } from "./overlay.ts";
 import { brokenFile, parseDefinition, type DefinitionFile } from "./parse.ts";
-import { canonical, canonicalFolder, projectFolderOf, whyLeftOut, type DefinitionSource } from "./source.ts";
+import { canonical, canonicalFolder } from "../paths.ts";
+import { projectFolderOf, whyLeftOut } from "./project.ts";
+import { SourceList, type DefinitionSource, type DefinitionSources } from "./source.ts";
 
 export type { Finding } from "./finding.ts";
-export type { DefinitionSource } from "./source.ts";
+export type { DefinitionSource, DefinitionSources } from "./source.ts";
 
 export interface Roster {
   /** Every definition by its name, in the order of the names. */
@@ -43,7 +43,7 @@ interface Made {
 
 /** The agent definitions of some folders, over those that come with the package. */
 export class Definitions {
-  readonly #sources: readonly DefinitionSource[];
+  readonly #sources: SourceList;
   /**
    * What was parsed last, by source and file: what one owner does not see stays for the others. Contents are compared,
    * because times of files are too coarse to tell edits.
@@ -56,11 +56,8 @@ export class Definitions {
    * @param sources a text is a global folder. Layers lie in this order, whatever the order here: bundled, project,
    *   global; of several global folders a later one overlays an earlier one.
    */
-  constructor(sources: readonly (string | DefinitionSource)[]) {
-    const given = sources.map((source) =>
-      typeof source === "string" ? { path: source, layer: "global" as const } : source,
-    );
-    this.#sources = given.map((source) => ({ ...source, path: resolve(expandHome(source.path)) }));
+  constructor(sources: DefinitionSources) {
+    this.#sources = new SourceList(sources);
   }
 
   /**
@@ -69,9 +66,11 @@ export class Definitions {
    * @param cwd where whoever looks works: of all projects only the one in this folder counts.
    */
   async current(cwd?: string): Promise<Roster> {
-    const placed = await placedIn(this.#sources, cwd);
+    const { sources, findings: aboutSources } = this.#sources.current();
+    const placed = await placedIn(sources, cwd);
     this.#forget(placed);
-    const { folders, findings } = await this.#folders(placed);
+    const { folders, findings: leftOut } = await this.#folders(placed);
+    const findings = [...aboutSources, ...leftOut];
     const layered: LayeredFile[] = [];
     const noDefinitions: Finding[] = [];
     for (const [index, { source, path, layer, projectCwd }] of folders.entries()) {

@@ -1,10 +1,8 @@
-import { readFile, realpath } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { z } from "zod";
 import { messageOf } from "../errors.ts";
 import { expandHome } from "../paths.ts";
 import type { Finding } from "./finding.ts";
-import { gistOf } from "./parse.ts";
 
 /** A folder of definition files. */
 export interface DefinitionSource {
@@ -20,69 +18,82 @@ export interface DefinitionSource {
   trusted?: boolean | undefined;
 }
 
-/** A project's folder, canonical. */
-export function projectFolderOf({ path, cwd }: DefinitionSource): Promise<string> {
-  return canonicalFolder(cwd === undefined ? resolve(path, "..", "..") : expandHome(cwd));
-}
+/** What `definitions` of createHerd takes: the folders, or what gives them each time they are looked at. */
+export type DefinitionSources = readonly (string | DefinitionSource)[] | (() => readonly (string | DefinitionSource)[]);
 
-/**
- * Why the definitions of a project do not count, if they do not: the user does not trust it, or the project's own
- * settings do not ask for it. A global setting is not read, because it would speak for every project that is ever opened.
- */
-export async function whyLeftOut({ path, trusted }: DefinitionSource, project: string): Promise<Finding | undefined> {
-  const leftOut = (rule: string, problem: string): Finding => ({
-    file: path,
-    rule,
-    effect: "ignored",
-    message: `${path} is left out: ${rule}; ${problem}`,
-  });
-  if ((await canonical(project)) === undefined) {
-    return leftOut("the project's folder exists", `${project} does not`);
-  }
-  if (trusted !== true) return leftOut("only trusted projects bring definitions", "this one is not trusted");
-  const settings = join(project, ".pi", "settings.json");
-  const rule = `the project's own settings have "herd": { "projectAgents": true }`;
-  let said: unknown;
-  try {
-    said = JSON.parse((await readFile(settings, "utf8")).replace(/^\uFEFF/, ""));
-  } catch (error) {
-    return leftOut(rule, `${settings} cannot be read: ${messageOf(error)}`);
-  }
-  const parsed = Settings.safeParse(said);
-  if (parsed.success) {
-    return parsed.data.herd?.projectAgents === true ? undefined : leftOut(rule, `${settings} does not say so`);
-  }
-  const [issue] = parsed.error.issues as [z.core.$ZodIssue];
-  const value = issue.path.reduce((outer, key) => (outer as Record<PropertyKey, unknown>)[key], said);
-  const field = issue.path.join(".");
-  const problem = `${field === "" ? settings : `${field} in ${settings}`} must be ${issue.message}`;
-  return {
-    file: path,
-    ...(field !== "" && { field }),
-    rule: issue.message,
-    effect: "ignored",
-    message: `${path} is left out: ${problem}, and is ${gistOf(value)}`,
-  };
-}
+const SOURCE_RULE =
+  'must be the path of a folder, or { path, layer: "project" or "global" } with cwd and trusted for a project';
 
-/** What of a project's settings is read here. Everything of ours stands under one key. */
-const Settings = z.looseObject(
-  {
-    herd: z.looseObject({ projectAgents: z.boolean("true or false").optional() }, "an object").optional(),
-  },
-  "an object",
+const list = z.array(
+  z.union(
+    [
+      z.string().min(1, SOURCE_RULE),
+      z.strictObject({
+        path: z.string().min(1, "must name a folder"),
+        layer: z.enum(["project", "global"]),
+        cwd: z.string().min(1, "must name a folder").optional(),
+        trusted: z.boolean().optional(),
+      }),
+    ],
+    SOURCE_RULE,
+  ),
+  "must be a list of folders",
 );
 
-/** The canonical path of a folder, which need not be there. */
-export async function canonicalFolder(path: string): Promise<string> {
-  return (await canonical(path)) ?? resolve(path);
+/** The option `definitions`. */
+export const definitionSources = z
+  .unknown()
+  .optional()
+  .transform((given, context): DefinitionSources | undefined => {
+    if (given === undefined || typeof given === "function") return given as DefinitionSources | undefined;
+    const parsed = list.safeParse(given);
+    if (parsed.success) return parsed.data;
+    type Issue = (typeof context.issues)[number];
+    context.issues.push(...parsed.error.issues.map((issue) => ({ ...issue, input: given }) as Issue));
+    return z.NEVER;
+  });
+
+/** The sources that count now, with absolute paths; a finding where they are not those that were just given. */
+export interface Sources {
+  sources: readonly DefinitionSource[];
+  findings: readonly Finding[];
 }
 
-/** The canonical path of a folder; undefined when it does not exist. Other trouble shows when it is read. */
-export async function canonical(path: string): Promise<string | undefined> {
-  try {
-    return await realpath(path);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "ENOENT" ? undefined : resolve(path);
+/** Where definitions come from: the same folders always, or whatever a function says each time. */
+export class SourceList {
+  readonly #ask: (() => readonly (string | DefinitionSource)[]) | undefined;
+  #last: readonly DefinitionSource[] = [];
+
+  constructor(given: DefinitionSources) {
+    if (typeof given === "function") this.#ask = given;
+    else this.#last = given.map(absolute);
   }
+
+  /** What a function gives wrong, or throws, is a finding; what it gave last counts on then. */
+  current(): Sources {
+    const ask = this.#ask;
+    if (ask === undefined) return { sources: this.#last, findings: [] };
+    try {
+      const given: unknown = ask();
+      const parsed = list.safeParse(given);
+      if (parsed.success) return { sources: (this.#last = parsed.data.map(absolute)), findings: [] };
+      // A promise that nobody waits for must not end the process when it rejects.
+      if (given instanceof Promise) given.catch(() => undefined);
+      const [{ path, message }] = parsed.error.issues as [z.core.$ZodIssue];
+      const field = ["definitions", ...path].join(".");
+      return this.#lastWith(field, message, `${field} ${message}, and its function gives something else`);
+    } catch (error) {
+      return this.#lastWith("definitions", "must not throw", `the function definitions threw: ${messageOf(error)}`);
+    }
+  }
+
+  #lastWith(field: string, rule: string, problem: string): Sources {
+    const message = `${problem}; what it gave last counts on`;
+    return { sources: this.#last, findings: [{ file: "definitions", field, rule, effect: "ignored", message }] };
+  }
+}
+
+function absolute(source: string | DefinitionSource): DefinitionSource {
+  const { path, ...more } = typeof source === "string" ? { path: source, layer: "global" as const } : source;
+  return { ...more, path: resolve(expandHome(path)) };
 }

@@ -161,6 +161,32 @@ describe("a definition file", () => {
   });
 });
 
+describe("definitions of folders that a function names", () => {
+  test("come and go while the herd is open, and a function that throws is reported and breaks nothing", async () => {
+    await write({ "agents/lead.md": agent("description: A"), "more/aide.md": agent("description: B") });
+    let give = (): string[] => [at("agents")];
+    const t = await createTestHerd({ agents: { does }, definitions: () => give() });
+    const script = t.scripted("aide");
+    const names = async () => (await t.owner.list()).agentDefinitions.map(({ name }) => name);
+    expect(await names()).toContain("lead");
+    expect((await assign(t, { agent: "aide" })).error).toMatchObject({ reason: "unknown_agent" });
+    give = () => [at("agents"), at("more")];
+    expect(await assign(t, { agent: "aide" })).toMatchObject({ ok: true });
+    expect(await policyOf(script)).toMatchObject({ name: "aide" });
+    give = () => {
+      throw new Error("the settings are gone");
+    };
+    expect(await names()).toEqual(expect.arrayContaining(["aide", "lead"]));
+    expect((await t.owner.subagent({ action: "list" })).definition_findings).toMatchObject([
+      { field: "definitions", effect: "ignored", message: expect.stringContaining("the settings are gone") },
+    ]);
+    expect(await assign(t, { agent: "aide", label: "second" })).toMatchObject({ ok: true });
+    give = () => [];
+    expect(await names()).not.toContain("aide");
+    expect(await t.owner.list()).not.toHaveProperty("findings");
+  });
+});
+
 describe("a file that a prompt names", () => {
   test.each<[string, (path: string) => Promise<unknown>]>([
     ["is missing", async () => undefined],

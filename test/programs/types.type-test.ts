@@ -30,6 +30,10 @@ export async function misuse(question: Question, worker: Worker): Promise<void> 
   // What definition files define is not known to the compiler.
   const withFiles = await createHerd({ agents, definitions: ["~/.pi/agent/agents"] });
   await withFiles.owner("me").assign({ agent: "reviewer", task: "x" });
+  const withFunction = await createHerd({ agents, definitions: () => [{ path: "agents", layer: "project" }] });
+  await withFunction.owner("me").assign({ agent: "reviewer", task: "x" });
+  // @ts-expect-error a source of no layer
+  await createHerd({ agents, definitions: () => [{ path: "agents" }] });
   // @ts-expect-error an assignment without a task, of whichever agent
   await withFiles.owner("me").assign({ agent: "reviewer" });
   // @ts-expect-error an option that does not exist
