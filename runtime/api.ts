@@ -9,6 +9,7 @@ import type { Assignment } from "./deliveries/assignment.ts";
 import type { Receiver } from "./deliveries/desk.ts";
 import type { Door, DoorRequest, DoorRun } from "./doors/shapes.ts";
 import type { Result } from "./deliveries/result.ts";
+import type { MessageLimits } from "./evidence/limits.ts";
 import type { HerdEventName, HerdEvents } from "./events.ts";
 import type { OwnerRef } from "./kernel/records.ts";
 import type { Subject } from "./owners.ts";
@@ -69,6 +70,12 @@ export interface OwnerOptions extends Receiver {
    * set.
    */
   cwd?: string;
+  /**
+   * How large its messages may be, where that differs from the herd's; so are the questions of its workers, and what those
+   * give their own workers. The last that were given to this owner count, whoever gave them, until the process that has the
+   * store ends.
+   */
+  limits?: MessageLimits;
   /** Takes over from another receiver of this owner. */
   replace?: boolean;
 }

@@ -9,6 +9,7 @@ import type { Result } from "./deliveries/result.ts";
 import type { Deliveries } from "./deliveries/deliveries.ts";
 import type { Events } from "./events.ts";
 import type { HerdError } from "./errors.ts";
+import type { Limits } from "./evidence/limits.ts";
 import type { LaunchPolicy } from "./definitions/definition.ts";
 import type { Agents } from "./functions/agent.ts";
 import type { Kernel } from "./kernel/kernel.ts";
@@ -156,6 +157,8 @@ export interface Engine {
   /** Every agent that can be assigned. */
   readonly roster: Roster;
   readonly kernel: Kernel;
+  /** How much of a message and its files is taken, by its owner. */
+  readonly limits: Limits;
   readonly deliveries: Deliveries;
   /** Who waits inline for what a run comes to. */
   readonly visits: VisitWaits;

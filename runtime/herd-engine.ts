@@ -22,6 +22,7 @@ import type { Engine } from "./engine.ts";
 import { Doors } from "./doors/doors.ts";
 import { Runs } from "./doors/runs.ts";
 import { HerdError } from "./errors.ts";
+import { Limits } from "./evidence/limits.ts";
 import { releaseClaims } from "./claims.ts";
 import { Events } from "./events.ts";
 import { Agents } from "./functions/agent.ts";
@@ -56,6 +57,7 @@ export class HerdEngine implements Engine {
   readonly agents: Agents;
   readonly roster: Roster;
   readonly kernel: Kernel;
+  readonly limits: Limits;
   readonly deliveries: Deliveries;
   readonly visits: Visits = new Visits(this);
   readonly inbox: Inbox;
@@ -100,6 +102,7 @@ export class HerdEngine implements Engine {
       captured: (step) => this.#captured(step),
       fenced: (error) => this.#fenced(error),
     });
+    this.limits = new Limits(this.kernel, options);
     this.deliveries = new Deliveries({
       kernel: this.kernel,
       events: this.events,

@@ -130,12 +130,9 @@ export class HerdInstance implements Herd {
     const by = controllerOf(this.engine, id, options);
     if (options.cwd !== undefined) this.engine.folders.set(by.treeId, options.cwd);
     const hears = options.onQuestion !== undefined || options.onResult !== undefined;
-    return new LocalOwner(
-      this.engine,
-      this,
-      by,
-      hears ? this.attach(by, options, { replace: options.replace === true }) : undefined,
-    );
+    const detach = hears ? this.attach(by, options, { replace: options.replace === true }) : undefined;
+    this.engine.limits.note(by);
+    return new LocalOwner(this.engine, this, by, detach);
   }
 
   async backup(directory: string): Promise<BackupReceipt> {

@@ -37,6 +37,7 @@ export type { Receiver } from "./deliveries/desk.ts";
 export type { Assignment, AssignmentStatus, OwnerEvent } from "./deliveries/assignment.ts";
 export type { AgentDefinition } from "./functions/agent.ts";
 export type { DefinitionSource, DefinitionSources, Finding } from "./definitions/roster.ts";
+export type { MessageLimits } from "./evidence/limits.ts";
 export { bundledFolder } from "./definitions/roster.ts";
 export type { AgentRow, Definition, DefinitionRow, LaunchPolicy, Thinking } from "./definitions/definition.ts";
 export { writeOverride } from "./definitions/override.ts";

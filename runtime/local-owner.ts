@@ -7,6 +7,7 @@ import { parkedTool } from "./asks/tools.ts";
 import type { ParkedToolName } from "./asks/visit-shapes.ts";
 import type { Assignment } from "./deliveries/assignment.ts";
 import type { HerdError } from "./errors.ts";
+import { checkedLimits } from "./evidence/limits.ts";
 import type { HerdEngine } from "./herd-engine.ts";
 import { ownerRef, ownerKeyOf, type Subject } from "./owners.ts";
 import type { Controller } from "./subagent/acceptance.ts";
@@ -29,10 +30,11 @@ export interface Gate {
 export function controllerOf(
   engine: HerdEngine,
   id: string | Subject,
-  { workspace, cwd = engine.cwd }: Pick<OwnerOptions, "workspace" | "cwd">,
+  { workspace, cwd = engine.cwd, limits }: Pick<OwnerOptions, "workspace" | "cwd" | "limits">,
 ): Controller {
   const owner = ownerRef(id);
-  return { treeId: ownerKeyOf(owner), owner, workspace: workspace ?? owner.id, cwd, path: "" };
+  const place = { treeId: ownerKeyOf(owner), owner, workspace: workspace ?? owner.id, cwd, path: "" };
+  return limits === undefined ? place : { ...place, limits: checkedLimits(limits) };
 }
 
 /** An owner of a herd in this process: each call is one command on its tree. */
@@ -53,7 +55,7 @@ export class LocalOwner implements Owner<string> {
     const reads = (request as { action?: unknown } | undefined)?.action === "list";
     try {
       if (reads) this.#gate.assertReadable("subagent");
-      else this.#gate.assertOpen("subagent");
+      else this.#acts("subagent");
     } catch (error) {
       return { ok: false, error: (error as HerdError).toJSON() };
     }
@@ -61,12 +63,12 @@ export class LocalOwner implements Owner<string> {
   }
 
   async assign(request: AssignRequest<string>): Promise<Assignment> {
-    this.#gate.assertOpen("assign");
+    this.#acts("assign");
     return this.#engine.handle(await assign(this.#engine, this.#by, request));
   }
 
   async reply(request: Parameters<Owner<string>["reply"]>[0]): Promise<ReplyReceipt> {
-    this.#gate.assertOpen("reply");
+    this.#acts("reply");
     const { treeId, cwd, workspace, owner: subject } = this.#by;
     const operation = "reply";
     return reply(this.#engine, {
@@ -82,7 +84,7 @@ export class LocalOwner implements Owner<string> {
   }
 
   async steer(request: Parameters<Owner<string>["steer"]>[0]): Promise<SteerReceipt> {
-    this.#gate.assertOpen("steer");
+    this.#acts("steer");
     return steer(this.#engine, this.#by, request);
   }
 
@@ -105,7 +107,7 @@ export class LocalOwner implements Owner<string> {
   async parkedTool(name: ParkedToolName, input: unknown, signal?: AbortSignal): Promise<any> {
     try {
       if (name === "list_parked") this.#gate.assertReadable(name);
-      else this.#gate.assertOpen(name);
+      else this.#acts(name);
     } catch (error) {
       return { ok: false, error: (error as HerdError).toJSON() };
     }
@@ -114,5 +116,11 @@ export class LocalOwner implements Owner<string> {
 
   detach(): void {
     this.#detach?.();
+  }
+
+  /** Looking at an owner leaves its limits as they are: whoever only reads may name any owner. */
+  #acts(operation: string): void {
+    this.#gate.assertOpen(operation);
+    this.#engine.limits.note(this.#by);
   }
 }

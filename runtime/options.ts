@@ -3,6 +3,7 @@ import type { BackendFactory } from "./backend.ts";
 import type { ControlOptions } from "./control/grants.ts";
 import { definitionSources, type DefinitionSources } from "./definitions/source.ts";
 import { invalidRequest } from "./errors.ts";
+import { inlineBytes, payloadBytes } from "./evidence/limits.ts";
 import type { AgentDefinition } from "./functions/agent.ts";
 import type { Store } from "./store/store.ts";
 
@@ -20,6 +21,8 @@ const schema = z.strictObject({
   concurrency: z.number().int().min(1).optional(),
   maxTrees: count(1_000),
   maxChildren: count(256),
+  inlineBytes: inlineBytes.default(131_072),
+  payloadBytes: payloadBytes.default(131_072),
   labelCeiling: count(999),
   maxParkedRuns: count(1_000),
   parkAfter: z.number().min(0).optional(),
@@ -73,6 +76,10 @@ export interface HerdOptions<AgentsByName> {
   maxTrees?: number;
   /** Direct workers of one owner; 256. */
   maxChildren?: number;
+  /** Bytes up to which the text of a file in `files` is embedded; 131,072. 0: never, its path is given. */
+  inlineBytes?: number;
+  /** Bytes of a task, question, reply or steer with everything that is embedded; 131,072. 1,024 to 1,048,576. */
+  payloadBytes?: number;
   /** How far generated labels are numbered: `name-999`. */
   labelCeiling?: number;
   /** Waiting function runs kept in memory; 1,000. */

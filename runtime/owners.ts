@@ -1,4 +1,4 @@
-import { invalidRequest } from "./errors.ts";
+import { invalidRequest, type HerdError } from "./errors.ts";
 import type { OwnerRef, RequestRecord } from "./kernel/records.ts";
 import { hashed } from "./store/keys.ts";
 
@@ -62,7 +62,8 @@ function checkedId(id: string): string {
   return id;
 }
 
-function badOwner(field: string, rule: string) {
+/** What an owner is named or set with is wrong. */
+export function badOwner(field: string, rule: string): HerdError {
   return invalidRequest("owner", "bad_owner", `The owner's ${field} is not valid: ${rule}`, `correct ${field}`, {
     field,
     rule,

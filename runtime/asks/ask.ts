@@ -42,7 +42,8 @@ export async function askOwner(
   const { question, files = [] } = parseRequest("ask_owner", AskOwnerInput, call.request);
   const { treeId, runId, calls, journalKey, requestId } = call;
   if (treeId === undefined) throw refused(rules.askOwner[1] as Rule, { runId });
-  const reading = { cwd: engine.cwd, text: question, operation: "ask_owner" };
+  const { ownerKey } = engine.kernel.loaded(treeId) ?? (await engine.kernel.tree(treeId));
+  const reading = { cwd: engine.cwd, text: question, operation: "ask_owner", limits: engine.limits.of(ownerKey) };
   const evidence = files.length === 0 ? noEvidence(reading) : await readFiles(engine, call, files, reading);
   await readyToCount(engine, treeId);
   return engine.kernel.run(

@@ -84,7 +84,9 @@ export async function reply(engine: Engine, given: ReplyCommand): Promise<ReplyR
   const checked = checkedAnswer(command, named);
   const message = checked instanceof Promise ? await checked : checked;
   if (treeId === undefined) throw notFound(operation, command.askId ?? command.label ?? "");
-  const reading = { cwd, text: typeof message === "string" ? message : "", operation };
+  const asParent = request ? request.parentRunId === owner : (command.path ?? "") !== "";
+  const limits = asParent ? engine.limits.in(treeId) : engine.limits.of(given.owner);
+  const reading = { cwd, text: typeof message === "string" ? message : "", operation, limits };
   const hash = hashed(JSON.stringify([message, files]));
   const idKey = id === undefined ? undefined : keys.callerId(owner, `reply:${id}`);
   /** The reply that was accepted under this id. A label means what it meant then, not what the worker asks by now. */
@@ -121,7 +123,7 @@ export async function reply(engine: Engine, given: ReplyCommand): Promise<ReplyR
         ...(idKey !== undefined && { idRow: { key: idKey, hash } }),
       });
     },
-    { operation, refusable: request ? request.parentRunId !== owner : (command.path ?? "") === "" },
+    { operation, refusable: !asParent },
   );
 }
 

@@ -56,7 +56,10 @@ export class HerdHost implements ControlHost {
   }
 
   attachFrom(by: By, receiver: Receiver, how: Attachment): () => void {
-    return this.#herd.attach(this.#controller(by), receiver, how);
+    const controller = this.#controller(by);
+    const detach = this.#herd.attach(controller, receiver, how);
+    this.#engine.limits.note(controller);
+    return detach;
   }
 
   async look(requestId: string): Promise<Assignment> {
@@ -158,8 +161,12 @@ export class HerdHost implements ControlHost {
     return this.#engine.whenLeaving(tell);
   }
 
-  #controller({ owner: { id, scope, keys: subjectKeys }, workspace, cwd }: By): Controller {
+  #controller({ owner: { id, scope, keys: subjectKeys }, workspace, cwd, limits }: By): Controller {
     const owner: string | Subject = scope === undefined ? id : { scope, keys: subjectKeys ?? {} };
-    return controllerOf(this.#engine, owner, { cwd, ...(workspace !== undefined && { workspace }) });
+    return controllerOf(this.#engine, owner, {
+      cwd,
+      ...(workspace !== undefined && { workspace }),
+      ...(limits && { limits }),
+    });
   }
 }

@@ -5,6 +5,7 @@ import type { InboxEntry } from "../asks/people.ts";
 import type { ReplyReceipt } from "../asks/question.ts";
 import type { VisitOutcome } from "../asks/visit-shapes.ts";
 import type { DoorKind, DoorRun } from "../doors/shapes.ts";
+import { messageLimits } from "../evidence/limits.ts";
 import type { CloseReceipt, Listing, SteerReceipt } from "../subagent/shapes.ts";
 
 const text = z.string().min(1);
@@ -16,7 +17,7 @@ const Owner = z.strictObject({
 });
 
 /** Whom a call acts for, and where relative files are looked up and workers work: the client's own directory. */
-const by = { owner: Owner, workspace: text.optional(), cwd: text };
+const by = { owner: Owner, workspace: text.optional(), cwd: text, limits: messageLimits.optional() };
 const request = z.unknown();
 const requestId = text;
 

@@ -11,6 +11,7 @@ import type { Result } from "../deliveries/result.ts";
 import type { Door, DoorRequest, DoorRun } from "../doors/shapes.ts";
 import { HerdError, messageOf } from "../errors.ts";
 import { detached } from "./errors.ts";
+import { checkedLimits } from "../evidence/limits.ts";
 import { Events, type HerdEventName, type HerdEvents } from "../events.ts";
 import { checkedScope, ownerRef, type Subject } from "../owners.ts";
 import type { Connection } from "./connection.ts";
@@ -60,8 +61,13 @@ export class RemoteHerd implements Herd, Link {
   }
 
   owner(id: string | Subject, options: OwnerOptions = {}): Owner<string> {
-    const { workspace, cwd = this.cwd } = options;
-    const by: By = { owner: ownerRef(id), cwd: resolve(this.cwd, cwd), ...(workspace !== undefined && { workspace }) };
+    const { workspace, cwd = this.cwd, limits } = options;
+    const by: By = {
+      owner: ownerRef(id),
+      cwd: resolve(this.cwd, cwd),
+      ...(workspace !== undefined && { workspace }),
+      ...(limits !== undefined && { limits: checkedLimits(limits) }),
+    };
     return new RemoteOwner(this, by, options);
   }
 

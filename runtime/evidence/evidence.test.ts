@@ -13,7 +13,12 @@ beforeAll(async () => {
 afterAll(() => rm(cwd, { recursive: true, force: true }));
 
 const read = (files: string[], more: object = {}) =>
-  readEvidence(files, { cwd, text: "text", operation: "assign", ...more });
+  readEvidence(files, {
+    cwd,
+    text: "text",
+    operation: "assign",
+    limits: { inlineBytes: 131_072, payloadBytes: 131_072, ...more },
+  });
 const file = async (name: string, content: string | Buffer) => {
   await writeFile(join(cwd, name), content);
   return name;
@@ -38,7 +43,7 @@ describe("evidence", () => {
   test("of exactly the limit is embedded, one byte more is a reference", async () => {
     await file("limit", "x".repeat(100));
     await file("over", "x".repeat(101));
-    const evidence = await read(["limit", "over"], { inlineLimit: 100 });
+    const evidence = await read(["limit", "over"], { inlineBytes: 100 });
     expect(evidence.map(({ text }) => text?.length)).toEqual([100, undefined]);
   });
 
@@ -49,7 +54,7 @@ describe("evidence", () => {
       ["three", 300],
     ] as const)
       await file(name, "x".repeat(size));
-    const evidence = await read(["one", "two", "three"], { payloadLimit: 1_200 });
+    const evidence = await read(["one", "two", "three"], { payloadBytes: 1_200 });
     expect(evidence.map(({ text }) => text !== undefined)).toEqual([true, false, true]);
   });
 

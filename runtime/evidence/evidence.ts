@@ -3,11 +3,7 @@ import { open, realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Evidence } from "../../machines/vocabulary.ts";
 import { invalidRequest, messageOf } from "../errors.ts";
-
-/** Files up to this size are embedded, in bytes, unless they would not fit into the message any more. */
-export const INLINE_LIMIT = 131_072;
-/** A message with everything embedded in it stays within this many bytes. */
-export const PAYLOAD_LIMIT = 131_072;
+import type { MessageBytes } from "./limits.ts";
 
 export interface EvidenceOptions {
   /** Relative paths start here. */
@@ -15,8 +11,7 @@ export interface EvidenceOptions {
   /** The text the files support; it counts towards the limit. */
   text: string;
   operation: string;
-  inlineLimit?: number;
-  payloadLimit?: number;
+  limits: MessageBytes;
 }
 
 interface Candidate {
@@ -33,19 +28,20 @@ interface Candidate {
  * @throws HerdError `invalid_request` naming the path, or the bytes and the limit; nothing was changed.
  */
 export async function readEvidence(files: readonly string[], options: EvidenceOptions): Promise<Evidence[]> {
-  const { cwd, operation, text, inlineLimit = INLINE_LIMIT, payloadLimit = PAYLOAD_LIMIT } = options;
+  const { cwd, operation, text, limits } = options;
+  const { payloadBytes } = limits;
   const candidates = new Map<string, Candidate>();
   for (const file of files) {
-    const candidate = await readCandidate(resolve(cwd, file), file, inlineLimit, operation);
+    const candidate = await readCandidate(resolve(cwd, file), file, limits, operation);
     if (!candidates.has(candidate.path)) candidates.set(candidate.path, candidate);
   }
   let used = Buffer.byteLength(text);
   for (const candidate of candidates.values()) used += Buffer.byteLength(referenceOf(candidate));
-  if (used > payloadLimit) throw tooLarge(operation, used, payloadLimit);
+  if (used > payloadBytes) throw tooLarge(operation, used, payloadBytes);
   const evidence: Evidence[] = [];
   for (const candidate of candidates.values()) {
     const { path, bytes } = candidate;
-    const fits = candidate.text !== undefined && used + Buffer.byteLength(candidate.text) <= payloadLimit;
+    const fits = candidate.text !== undefined && used + Buffer.byteLength(candidate.text) <= payloadBytes;
     if (fits) used += Buffer.byteLength(candidate.text as string);
     evidence.push(fits ? { path, bytes, text: candidate.text as string } : { path, bytes });
   }
@@ -57,10 +53,10 @@ export async function readEvidence(files: readonly string[], options: EvidenceOp
  * files run in the order of their calls.
  * @throws HerdError `invalid_request` with the bytes and the limit.
  */
-export function noEvidence({ text, operation, payloadLimit = PAYLOAD_LIMIT }: EvidenceOptions): Evidence[] {
+export function noEvidence({ text, operation, limits: { payloadBytes } }: EvidenceOptions): Evidence[] {
   // UTF-8 takes at most three bytes a UTF-16 unit.
-  if (text.length * 3 > payloadLimit && Buffer.byteLength(text) > payloadLimit) {
-    throw tooLarge(operation, Buffer.byteLength(text), payloadLimit);
+  if (text.length * 3 > payloadBytes && Buffer.byteLength(text) > payloadBytes) {
+    throw tooLarge(operation, Buffer.byteLength(text), payloadBytes);
   }
   return [];
 }
@@ -87,7 +83,12 @@ function referenceOf(file: { path: string; bytes: number }): string {
   return `Referenced file ${JSON.stringify(file.path)} (${file.bytes} bytes)`;
 }
 
-async function readCandidate(path: string, given: string, inlineLimit: number, operation: string): Promise<Candidate> {
+async function readCandidate(
+  path: string,
+  given: string,
+  { inlineBytes, payloadBytes }: MessageBytes,
+  operation: string,
+): Promise<Candidate> {
   let handle;
   try {
     const canonical = await realpath(path);
@@ -96,7 +97,9 @@ async function readCandidate(path: string, given: string, inlineLimit: number, o
     const before = await handle.stat({ bigint: true });
     if (!before.isFile()) throw new Error("it is not a regular file");
     const bytes = Number(before.size);
-    if (bytes > inlineLimit) return { path: canonical, bytes, text: undefined };
+    // What is larger than the message may be is not read: it could not be embedded.
+    const embeds = inlineBytes > 0 && bytes <= Math.min(inlineBytes, payloadBytes);
+    if (!embeds) return { path: canonical, bytes, text: undefined };
     const content = await handle.readFile();
     const after = await handle.stat({ bigint: true });
     const torn = content.length !== bytes || after.size !== before.size || after.mtimeNs !== before.mtimeNs;

@@ -1,8 +1,10 @@
 import { z } from "zod";
 import type { Engine } from "../engine.ts";
 import { HerdError, invalidRequest } from "../errors.ts";
+import type { MessageBytes } from "../evidence/limits.ts";
 import type { CallerIdRecord, OwnerRef, RequestRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
+import { ownerKeyOf } from "../owners.ts";
 import { json } from "../request.ts";
 import { hashed, keys } from "../store/keys.ts";
 
@@ -28,6 +30,8 @@ export interface Controller {
   workspace: string;
   cwd: string;
   path: string;
+  /** Of an owner that names its own. */
+  limits?: Partial<MessageBytes>;
   /** For a parent worker: the agents it may start, and the journal entry that belongs into the same batch. */
   parent?: {
     runId: string;
@@ -36,6 +40,11 @@ export interface Controller {
     /** Of a function: the id that this call always has, and the journal entry that belongs into the batch. */
     call?: { requestId: string; journal(step: Step, request: RequestRecord): void };
   };
+}
+
+/** How large its messages may be: an owner's own limits, for a parent worker those of its tree's owner. */
+export function limitsOf({ limits }: Engine, { treeId, owner, parent }: Controller): MessageBytes {
+  return parent === undefined ? limits.of(ownerKeyOf(owner)) : limits.in(treeId);
 }
 
 /** @throws HerdError `invalid_request` for metadata beyond 16 KB of JSON. */

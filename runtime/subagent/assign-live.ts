@@ -11,7 +11,7 @@ import type { CallerIdRecord, RequestRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import { parseRequest } from "../request.ts";
 import { keys } from "../store/keys.ts";
-import { callerIdOf, checkMetadata, Common, repeated, type Controller } from "./acceptance.ts";
+import { callerIdOf, checkMetadata, Common, limitsOf, repeated, type Controller } from "./acceptance.ts";
 import { unlessKnown } from "./launch.ts";
 import { findWorker, type Target } from "./target.ts";
 
@@ -43,7 +43,7 @@ export async function assignLive(
 
 async function accept(engine: Engine, by: Controller, fields: Live): Promise<RequestRecord> {
   const { task, files = [], wait = false, signal } = fields;
-  const reading = { cwd: by.cwd, text: task, operation: "assign" };
+  const reading = { cwd: by.cwd, text: task, operation: "assign", limits: limitsOf(engine, by) };
   const evidence = files.length === 0 ? noEvidence(reading) : await readEvidence(files, reading);
   for (;;) {
     signal?.throwIfAborted();

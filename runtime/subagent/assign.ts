@@ -10,7 +10,7 @@ import type { RequestRecord } from "../kernel/records.ts";
 import { parseRequest } from "../request.ts";
 import { findSession, linesOf, type Library, type SavedSession } from "../sessions/reference.ts";
 import { checkProject, frozenPolicy, type Agent } from "../roster.ts";
-import { checkMetadata, Common, nonBlank, type Controller } from "./acceptance.ts";
+import { checkMetadata, Common, limitsOf, nonBlank, type Controller } from "./acceptance.ts";
 import { assignLive } from "./assign-live.ts";
 import { chooseLabel } from "./label.ts";
 import { launch, unlessKnown, type Plan } from "./launch.ts";
@@ -160,7 +160,7 @@ async function planned<T>(
   const backend = engine.backends.backendFor(agent);
   const preflight = engine.backends.preflight(backend);
   if (preflight) await preflight;
-  const reading = { cwd: by.cwd, text: task, operation: "assign" };
+  const reading = { cwd: by.cwd, text: task, operation: "assign", limits: limitsOf(engine, by) };
   const { definition } = agent;
   if (definition) await checkProject(definition, more.cwd);
   let evidence: Evidence[];

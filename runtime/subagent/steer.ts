@@ -33,7 +33,8 @@ export async function steer(
   const { label, message, files = [] } = parseRequest("steer", Fields, request);
   const place = placeOf(engine, given, label, "steer");
   const by = place instanceof Promise ? await place : place;
-  const reading = { cwd, text: message, operation: "steer" };
+  // Of whoever steers, wherever the worker is.
+  const reading = { cwd, text: message, operation: "steer", limits: engine.limits.in(given.treeId) };
   const evidence = files.length === 0 ? noEvidence(reading) : await readEvidence(files, reading);
   return engine.kernel.run(
     by.treeId,

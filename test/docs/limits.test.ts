@@ -7,7 +7,6 @@ import { MAX_MESSAGE_BYTES, MAX_UNREAD_BYTES } from "../../runtime/control/wire.
 import { TEXT_LIMIT } from "../../runtime/definitions/folder.ts";
 import { RESULT_LIMIT } from "../../runtime/deliveries/outcome.ts";
 import { MAX_BODY_BYTES } from "../../runtime/doors/body.ts";
-import { INLINE_LIMIT, PAYLOAD_LIMIT } from "../../runtime/evidence/evidence.ts";
 import { HerdError, type AgentDefinition } from "../../runtime/index.ts";
 import { resolveOptions } from "../../runtime/options.ts";
 import { page, sectionOf } from "./page.ts";
@@ -79,8 +78,6 @@ const FIXED: [string, string | undefined][] = [
   ["a jq program of a door", inBytes(constant("runtime/doors/jq.ts", "MAX_PROGRAM_BYTES"))],
   ["memory of one evaluation of it", inBytes(maxMemory("jq-wasm/jq.wasm"))],
   ["the body of a webhook's delivery", inBytes(MAX_BODY_BYTES)],
-  ["a task, question, reply or steer with its files", inBytes(PAYLOAD_LIMIT)],
-  ["one file in `files`", inBytes(INLINE_LIMIT)],
   ["what a step gives, as JSON", inBytes(constant("runtime/functions/step.ts", "STEP_LIMIT"))],
   ["a result", inBytes(RESULT_LIMIT)],
   ["history that a function begins with", inBytes(constant("runtime/subagent/assign.ts", "HISTORY_LIMIT"))],
@@ -189,7 +186,6 @@ describe("a limit on the page", () => {
     ["label", (size) => assigned({ label: letters(size) })],
     // The quotes of a JSON string count.
     ["`metadata`", (size) => assigned({ metadata: letters(size - 2) })],
-    ["a task, question", (size) => assigned({ task: letters(size) })],
     ["what a step gives", (size) => assigned({ agent: "steps", task: JSON.stringify({ size: size - 2 }) })],
     ["a result", (size) => assigned({ agent: "grows", task: String(size) })],
   ])("takes %s of that size, and refuses one that is larger by one with the reason", async (what, attempt) => {
@@ -197,6 +193,22 @@ describe("a limit on the page", () => {
     expect(limit).toBeGreaterThan(1);
     expect(await attempt(limit)).toBe("fits");
     expect(await attempt(limit + 1)).toBe(reason);
+  });
+
+  test("can be set for a message, in whole and for each file in it, and for one owner otherwise", async () => {
+    const rows = new Map(rowsOf("Limits that you set").map(([name = "", ...row]) => [name, row]));
+    const [, , beyond = ""] = rows.get("`payloadBytes`") ?? [];
+    const t = await createTestHerd({ agents, payloadBytes: 2_048 });
+    const small = t.herd.owner("small", { limits: { payloadBytes: 1_024 } });
+    for (const [owner, limit] of [
+      [t.owner, 2_048],
+      [small, 1_024],
+    ] as const) {
+      expect(await owner.assign({ agent: "echo", task: letters(limit) }).then(() => "fits", codeOf)).toBe("fits");
+      expect(beyond).toContain(
+        await owner.assign({ agent: "echo", task: letters(limit + 1) }).then(() => "fits", codeOf),
+      );
+    }
   });
 
   test("is two levels of workers: a worker of a worker starts none", async () => {
