@@ -18,10 +18,11 @@ import { binary, runNode } from "./run.ts";
 const MB = 1_000_000;
 
 /**
- * All of `node_modules` after the installation. Measured when it was set: 17.3 MB, of which 12.3 MB are zod and the
- * database with its binaries for every platform. There is room for their releases, not for another dependency of that size.
+ * All of `node_modules` after the installation. Measured when it was set: 24.7 MB, of which 12.3 MB are zod and the
+ * database with its binaries for every platform, and 2.8 MB the log of the host. There is room for their releases, not for
+ * another dependency of that size.
  */
-const INSTALL_BYTES = 24 * MB;
+const INSTALL_BYTES = 28 * MB;
 
 /** The package itself, unpacked. Measured when it was set: 0.8 MB. */
 const PACKAGE_BYTES = 1.5 * MB;

@@ -1,7 +1,14 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { createHerd, HerdError, type ControlClient, type Grant, type Herd } from "../../runtime/index.ts";
+import {
+  createHerd,
+  HerdError,
+  type ControlClient,
+  type DefinitionSource,
+  type Grant,
+  type Herd,
+} from "../../runtime/index.ts";
 import { messageOf } from "../../runtime/client.ts";
 import { headless, type Headless } from "../pi/headless/headless.ts";
 import { Dialogs, type DialogAnswer } from "./dialogs.ts";
@@ -109,7 +116,7 @@ export class Host {
     this.#herd = await createHerd({
       directory,
       backends: [factory],
-      definitions: [join(agents, "agents")],
+      definitions: () => [join(agents, "agents"), ...projectsOf(this.#roots.all())],
       waitForLockMs: ROOM_MS,
       control: {
         token: tokenFor(key, { role: "person" }),
@@ -242,6 +249,17 @@ export class Host {
     if ((await (this.#herd as Herd).nextDue()) !== undefined) this.#idleSince = now;
     else this.stop("nobody needs it");
   }
+}
+
+/** The definitions of the projects in which sessions are open. */
+function projectsOf(roots: readonly RootSays[]): DefinitionSource[] {
+  const byFolder = new Map(roots.map((root) => [root.cwd, root]));
+  return [...byFolder.values()].map(({ cwd, trusted }) => ({
+    path: join(cwd, ".pi", "agents"),
+    layer: "project",
+    cwd,
+    trusted,
+  }));
 }
 
 function grantOf(bearer: ReturnType<typeof bearerOf>): Grant {

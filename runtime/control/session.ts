@@ -168,7 +168,8 @@ export class Session implements ControlClient {
   }
 
   readonly #calls: { [M in Method]: Call<M> } = {
-    "owner/subagent": ({ request, call, ...by }) => this.#host.ownerFrom(by).subagent(request, call as ToolCall),
+    "owner/subagent": ({ request, call, ...by }, signal) =>
+      this.#host.ownerFrom(by).subagent(request, { ...(call as ToolCall), signal }),
     "owner/assign": async ({ request, ...by }, signal) =>
       wireOf(await this.#host.ownerFrom(by).assign({ signal, ...(request as object) } as never)),
     "owner/steer": ({ request, ...by }) => this.#host.ownerFrom(by).steer(request as never),

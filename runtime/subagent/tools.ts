@@ -21,6 +21,8 @@ export interface ToolCall {
   assignId?: string;
   /** The question that a reply means: it reaches no later one. */
   askId?: string;
+  /** Aborted when nobody waits for an assignment any more: a launch that is under way is undone. */
+  signal?: AbortSignal;
 }
 
 /** The `subagent` tool: snake_case JSON in and out. Public errors are answers, never thrown. */
@@ -39,7 +41,7 @@ async function carryOut(
   by: Controller,
   variant: Variant,
   fields: Fields,
-  { replyId, assignId: id, askId }: ToolCall,
+  { replyId, assignId: id, askId, signal }: ToolCall,
 ): Promise<object> {
   const label = fields["label"] as string;
   switch (variant) {
@@ -58,17 +60,17 @@ async function carryOut(
     }
     case "fresh": {
       const { agent, task, cwd, timeoutMs, files, reusable, fork } = fields;
-      const request = withoutUndefined({ agent, task, label, cwd, timeoutMs, files, reusable, fork, id });
+      const request = withoutUndefined({ agent, task, label, cwd, timeoutMs, files, reusable, fork, id, signal });
       return accepted(engine, await assign(engine, by, request));
     }
     case "historical": {
       const { session, task, cwd, timeoutMs, files, reusable } = fields;
-      const request = withoutUndefined({ session, task, label, cwd, timeoutMs, files, reusable, id });
+      const request = withoutUndefined({ session, task, label, cwd, timeoutMs, files, reusable, id, signal });
       return accepted(engine, await assign(engine, by, request));
     }
     case "live": {
       const { task, files } = fields;
-      return accepted(engine, await assign(engine, by, withoutUndefined({ label, task, files, id })));
+      return accepted(engine, await assign(engine, by, withoutUndefined({ label, task, files, id, signal })));
     }
     case "reply": {
       const receipt = await reply(engine, {

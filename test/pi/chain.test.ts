@@ -36,7 +36,11 @@ test("root, parent and child: with everything killed between every step each ass
   // Both wait with their questions.
   let file = await blackout(place, pi);
   pi = new PiSession(place, ["--session", file]);
-  await pi.prompt(subagent({ action: "reply", label: "parent", message: "green" }), "say replied", "say root has: {last}");
+  await pi.prompt(
+    subagent({ action: "reply", label: "parent", message: "green" }),
+    "say replied",
+    "say root has: {last}",
+  );
   await until(() => pi.texts.includes("replied"), "the reply", 60_000);
 
   // The parent goes on, and answers its child.

@@ -8,7 +8,11 @@ describe("pi -p", () => {
   test("waits for its workers, answers them, and prints what became of their work", async () => {
     const place = piPlace();
     const prompt = script(
-      subagent({ action: "assign", agent: "scout", task: task('call ask_owner {"question":"How many?"}', "say {last}") }),
+      subagent({
+        action: "assign",
+        agent: "scout",
+        task: task('call ask_owner {"question":"How many?"}', "say {last}"),
+      }),
       "say assigned",
       subagent({ action: "reply", label: "scout", message: "forty-two" }),
       "say answered",
@@ -24,12 +28,19 @@ describe("pi -p", () => {
   test("says what still runs when its time is over, and leaves it at work", async () => {
     const place = piPlace({ settings: { herd: { printWaitMs: 300 } } });
     const prompt = script(
-      subagent({ action: "assign", agent: "generalist", label: "scout", task: task('call bash {"command":"sleep 30"}', "say done") }),
+      subagent({
+        action: "assign",
+        agent: "generalist",
+        label: "scout",
+        task: task('call bash {"command":"sleep 30"}', "say done"),
+      }),
       "say assigned",
     );
     const { stdout, stderr } = await runPi(place, ["-p", prompt]);
     expect(stdout.trim()).toBe("assigned");
-    expect(stderr.trim().split("\n").at(-1)).toMatch(/^herd: scout still at work\. Next: pi --session "\S+" goes on with them\.$/);
+    expect(stderr.trim().split("\n").at(-1)).toMatch(
+      /^herd: scout still at work\. Next: pi --session "\S+" goes on with them\.$/,
+    );
     expect((await runHerd(place, ["status"])).stdout).toContain("1 worker");
   });
 

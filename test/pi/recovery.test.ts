@@ -6,7 +6,11 @@ import { PiSession, subagent, task, textOf } from "../support/pi/session.ts";
 
 const asking = task('call ask_owner {"question":"Which colour?"}', "say I took {last}");
 const atWork = (file: string) =>
-  task(`call bash {"command":"touch begun; until test -e ${file}; do sleep 0.05; done"}`, "say worked: {last}", "say worked again: {last}");
+  task(
+    `call bash {"command":"touch begun; until test -e ${file}; do sleep 0.05; done"}`,
+    "say worked: {last}",
+    "say worked again: {last}",
+  );
 
 describe("after a kill", () => {
   test("of the host while a question is open, the reply reaches the same assignment", async () => {
@@ -26,7 +30,11 @@ describe("after a kill", () => {
   test("of the host while a turn runs, the worker goes on from its session and there is one result", async () => {
     const place = piPlace();
     const pi = new PiSession(place);
-    await pi.prompt(subagent({ action: "assign", agent: "generalist", label: "scout", task: atWork("go") }), "say assigned", "say got {last}");
+    await pi.prompt(
+      subagent({ action: "assign", agent: "generalist", label: "scout", task: atWork("go") }),
+      "say assigned",
+      "say got {last}",
+    );
     await until(() => readdirSync(place.cwd).includes("begun"), "the turn");
     await until(() => pi.texts.includes("assigned"));
     await place.cut(place.host());
@@ -52,7 +60,11 @@ describe("after a kill", () => {
   test("of the worker while a turn runs, it is started again, goes on, and there is one result", async () => {
     const place = piPlace();
     const pi = new PiSession(place);
-    await pi.prompt(subagent({ action: "assign", agent: "generalist", label: "scout", task: atWork("never") }), "say assigned", "say got {last}");
+    await pi.prompt(
+      subagent({ action: "assign", agent: "generalist", label: "scout", task: atWork("never") }),
+      "say assigned",
+      "say got {last}",
+    );
     await until(() => readdirSync(place.cwd).includes("begun"), "the turn");
     await place.cut(place.workers()[0]);
     // What the first process had begun, the second one finds unanswered, and goes on with the next step.
@@ -77,11 +89,19 @@ describe("after a kill", () => {
     // While nobody is there.
     writeFileSync(join(place.cwd, "go"), "");
     const again = new PiSession(place, ["--session", sessionFile as string]);
-    await again.prompt(subagent({ action: "reply", label: "scout", message: "blue" }), "say answered", "say one {last}", "say two {last}");
+    await again.prompt(
+      subagent({ action: "reply", label: "scout", message: "blue" }),
+      "say answered",
+      "say one {last}",
+      "say two {last}",
+    );
     await until(() => again.herd("result").length === 2, "both results");
     expect(again.herd("question")).toHaveLength(0);
     await until(() => again.texts.filter((text) => /^(one|two) /.test(text)).length > 0);
-    const entries = readFileSync(sessionFile as string, "utf8").trim().split("\n").map((line) => JSON.parse(line));
+    const entries = readFileSync(sessionFile as string, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
     const said = entries.filter(({ customType }) => customType === "herd").map(({ details }) => details.kind);
     expect(said.toSorted()).toEqual(["question", "result", "result"]);
   });

@@ -143,7 +143,14 @@ export class RootSession {
   }
 
   get #by() {
-    return { owner: { id: this.#session }, workspace: this.#workspace, cwd: this.#ctx.cwd };
+    const { limits } = this.#settings;
+    const hasLimits = Object.keys(limits).length > 0;
+    return {
+      owner: { id: this.#session },
+      workspace: this.#workspace,
+      cwd: this.#ctx.cwd,
+      ...(hasLimits && { limits }),
+    };
   }
 
   async #open(): Promise<Connection | undefined> {

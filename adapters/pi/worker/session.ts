@@ -138,7 +138,7 @@ export class WorkerSession {
     connection.serve<ToldOrder>("worker/order", async (order) => this.#order(order));
     const { sessionManager, model } = this.#ctx;
     const sessionFile = sessionManager.getSessionFile();
-    const problem = this.#problem();
+    const problem = await this.#problem();
     const says: WorkerSays = {
       sessionId: sessionManager.getSessionId(),
       ...(sessionFile !== undefined && { sessionFile }),
@@ -153,12 +153,13 @@ export class WorkerSession {
   }
 
   /** Why its model cannot be called. */
-  #problem(): string | undefined {
+  async #problem(): Promise<string | undefined> {
     const { model, modelRegistry } = this.#ctx;
     if (model === undefined || model.id === "unknown") {
       return "No model is chosen for this worker: run pi and choose one with /model, or name one in its definition";
     }
-    if (modelRegistry.hasConfiguredAuth(model)) return undefined;
+    // What is known of it at the start may lag behind an extension that brings it.
+    if (modelRegistry.hasConfiguredAuth(model) || (await modelRegistry.getApiKeyAndHeaders(model)).ok) return undefined;
     return `There is no key for the model ${model.provider}/${model.id}: run pi and /login, or set the key of ${model.provider} in the environment`;
   }
 

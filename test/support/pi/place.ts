@@ -165,7 +165,11 @@ export async function ended(child: ChildProcess): Promise<Ended> {
 }
 
 /** Looks again and again until something is there. */
-export async function until<T>(look: () => T | Promise<T>, what: string | (() => string) = "it", ms = 25_000): Promise<NonNullable<T>> {
+export async function until<T>(
+  look: () => T | Promise<T>,
+  what: string | (() => string) = "it",
+  ms = 25_000,
+): Promise<NonNullable<T>> {
   const deadline = Date.now() + ms;
   for (;;) {
     const found = await look();
