@@ -27,18 +27,17 @@ export class ToolCalls {
   refusal({ toolName, parentToolCallId }: ToolCallEvent): ToolCallEventResult | undefined {
     if (parentToolCallId !== undefined) {
       if (!this.#alone.has(toolName)) return undefined;
-      return {
-        block: true,
-        reason: `${toolName} was not carried out: call it directly, not from within another tool.`,
-      };
+      return blocked(`${toolName} was not carried out: call it directly, not from within another tool.`);
     }
     const alone = this.#names.find((name) => this.#alone.has(name));
     if (alone === undefined || this.#names.length === 1) return undefined;
-    return {
-      block: true,
-      reason:
-        `No call of this message was carried out: ${alone} has to be the only tool call of its message. ` +
+    return blocked(
+      `No call of this message was carried out: ${alone} has to be the only tool call of its message. ` +
         "Call the others first if you still need them, then ask alone.",
-    };
+    );
   }
+}
+
+function blocked(reason: string): ToolCallEventResult {
+  return { block: true, reason };
 }
