@@ -3,6 +3,9 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 /** The custom type of every message that comes from the herd. */
 export const HERD = "herd";
 
+/** What the last paragraph of a question begins with, which tells a model how to answer it. */
+export const HOW_TO_ANSWER = "\n\nAnswer with ";
+
 /** What is kept with such a message in the session, beside the text that the model reads. */
 export interface HerdDetails {
   /** What it is: something that a worker is told, or something that an owner is told. */

@@ -1,7 +1,7 @@
 import type { AgentToolResult, Theme } from "@earendil-works/pi-coding-agent";
 import type { Component } from "@earendil-works/pi-tui";
 import { visible } from "../../runtime/client.ts";
-import type { HerdDetails } from "./branch.ts";
+import { HOW_TO_ANSWER, type HerdDetails } from "./branch.ts";
 
 /** What only Pi itself can give: the parts of its screen. */
 export interface Parts {
@@ -12,8 +12,10 @@ export interface Parts {
   getMarkdownTheme: typeof import("@earendil-works/pi-coding-agent").getMarkdownTheme;
 }
 
-/** Lines of a message that are shown until somebody wants to see all of it. */
-const SHORT_LINES = 6;
+/** Lines that are shown until somebody wants to see all: of a message, of what a call came to, of a list. */
+const SHORT_LINES = 8;
+const OUTCOME_LINES = 1;
+const LIST_LINES = 12;
 
 /** How what comes from the herd looks on the screen of Pi. */
 export class Looks {
@@ -38,8 +40,10 @@ export class Looks {
   /** What a call came to: its first lines, all of them when expanded. */
   outcome(result: AgentToolResult<unknown>, { expanded }: { expanded: boolean }, theme: Theme): Component {
     const text = result.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
-    const colour = result.isError ? "error" : "muted";
-    return new this.#parts.Text(theme.fg(colour, shortened(text, expanded)), 0, 0);
+    const { isError, details } = result;
+    const isList = Array.isArray((details as { workers?: unknown } | undefined)?.workers);
+    const most = isError ? SHORT_LINES : isList ? LIST_LINES : OUTCOME_LINES;
+    return new this.#parts.Text(theme.fg(isError ? "error" : "muted", shortened(text, expanded, most)), 0, 0);
   }
 
   /** A list of workers, for people. */
@@ -58,7 +62,7 @@ export class Looks {
     const box = new Box(1, 1, (line) => theme.bg("customMessageBg", line));
     box.addChild(new Text(heading(details, theme), 0, 0));
     const body = bodyOf(details, text);
-    box.addChild(new Markdown(shortened(body, expanded), 0, 0, getMarkdownTheme()));
+    box.addChild(new Markdown(shortened(body, expanded, SHORT_LINES), 0, 0, getMarkdownTheme()));
     return box;
   }
 }
@@ -84,17 +88,21 @@ function heading(details: HerdDetails | undefined, theme: Theme): string {
   return `${title} ${theme.fg(status === "completed" ? "success" : "error", visible(status))}`;
 }
 
-/** The heading says what the model's header says. */
+/** The heading says what the model's header says; how a question is answered is for the model alone. */
 function bodyOf(details: HerdDetails | undefined, text: string): string {
   if (details?.kind !== "result" && details?.kind !== "question") return text;
-  const end = text.indexOf("\n\n");
-  return end === -1 ? text : text.slice(end + 2);
+  const from = text.indexOf("\n\n");
+  const to = details.kind === "question" ? text.lastIndexOf(HOW_TO_ANSWER) : -1;
+  return text.slice(from === -1 ? 0 : from + 2, to === -1 ? undefined : to);
 }
 
-function shortened(text: string, expanded: boolean): string {
+function shortened(text: string, expanded: boolean, most: number): string {
   const lines = text.trimEnd().split("\n");
-  if (expanded || lines.length <= SHORT_LINES) return lines.join("\n");
-  return [...lines.slice(0, SHORT_LINES), `… ${lines.length - SHORT_LINES} more lines (ctrl+o)`].join("\n");
+  if (expanded || lines.length <= most) return lines.join("\n");
+  return [
+    ...lines.slice(0, most),
+    ...(most > 1 ? [`… ${lines.length - most} more lines (ctrl+o shows them)`] : []),
+  ].join("\n");
 }
 
 function oneLine(text: string, longest: number): string {

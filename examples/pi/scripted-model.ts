@@ -2,16 +2,18 @@
  * A model without a network, for trying things out and for tests: it does what a script in its conversation says, one
  * step for each message. It decides from the conversation alone, so a session that is opened again goes on where it was.
  *
- * A script begins with the line `SCRIPT`, in what a person or an owner said. Its lines are the steps:
+ * A script begins with the line `SCRIPT`, in what a person or an owner said, or it is a story that is told for that text.
+ * Its lines are the steps:
  *
- *   say TEXT              answers, which ends the turn; `{last}` is what was said to it last
- *   call TOOL JSON        calls a tool
+ *   say TEXT              answers, which ends the turn; `{last}` is what was said to it last, `{end}` its last line
+ *   call TOOL JSON        calls a tool; `{answer}` is what was said to it last
  *   calls [[TOOL, {}], …] calls several tools in one message
  *   error TEXT            ends with an error
  *   silence               answers nothing
  */
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import { fauxAssistantMessage, fauxProvider, fauxText, fauxToolCall } from "@earendil-works/pi-ai";
+import { stories } from "./story.ts";
 
 interface Said {
   role: string;
@@ -35,16 +37,17 @@ export default function scriptedModel(pi: ExtensionAPI): void {
 }
 
 function messageFor(messages: readonly Said[]) {
-  const at = messages.findLastIndex((said) => said.role === "user" && scriptIn(textOf(said)) !== undefined);
+  const at = messages.findLastIndex((said) => said.role === "user" && stepsIn(textOf(said)) !== undefined);
   if (at === -1) return fauxAssistantMessage([fauxText("There is no script for this.")]);
-  const steps = scriptIn(textOf(messages[at] as Said)) as string[];
+  const steps = stepsIn(textOf(messages[at] as Said)) as string[];
   const done = messages.slice(at + 1).filter(({ role }) => role === "assistant").length;
   const last = textOf(messages.at(-1) as Said);
   const [word = "say", rest = ""] = split(steps[done] ?? "say The script is over.");
   switch (word) {
     case "call": {
-      const [tool, json] = split(rest) as [string, string];
-      return fauxAssistantMessage([fauxToolCall(tool, JSON.parse(json || "{}"))], { stopReason: "toolUse" });
+      const [tool, json] = split(rest);
+      const input = json.replaceAll("{answer}", () => JSON.stringify(last).slice(1, -1));
+      return fauxAssistantMessage([fauxToolCall(tool, JSON.parse(input || "{}"))], { stopReason: "toolUse" });
     }
     case "calls": {
       const calls = (JSON.parse(rest) as [string, object][]).map(([tool, input]) => fauxToolCall(tool, input as never));
@@ -54,16 +57,18 @@ function messageFor(messages: readonly Said[]) {
       return fauxAssistantMessage([], { stopReason: "error", errorMessage: rest });
     case "silence":
       return fauxAssistantMessage([fauxText(" ")]);
-    default:
-      return fauxAssistantMessage([fauxText(rest.replaceAll("{last}", () => last))]);
+    default: {
+      const end = last.trimEnd().split("\n").at(-1) ?? "";
+      return fauxAssistantMessage([fauxText(rest.replaceAll("{last}", () => last).replaceAll("{end}", () => end))]);
+    }
   }
 }
 
-/** The steps of the script in a text. */
-function scriptIn(text: string): string[] | undefined {
+/** The steps of the script in a text, or of the story that is told for it. */
+function stepsIn(text: string): string[] | undefined {
   const lines = text.split("\n");
   const at = lines.findIndex((line) => line.trim() === "SCRIPT");
-  return at === -1 ? undefined : lines.slice(at + 1).filter((line) => line.trim() !== "");
+  return at === -1 ? stories[text.trim()] : lines.slice(at + 1).filter((line) => line.trim() !== "");
 }
 
 function split(text: string): [string, string] {
@@ -74,7 +79,6 @@ function split(text: string): [string, string] {
 function textOf({ content }: Said): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
-  return content
-    .flatMap((block: { type?: string; text?: string }) => (block.type === "text" ? [block.text ?? ""] : []))
-    .join("\n");
+  const blocks = content as { type?: string; text?: string }[];
+  return blocks.flatMap(({ type, text = "" }) => (type === "text" ? [text] : [])).join("\n");
 }

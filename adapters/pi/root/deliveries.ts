@@ -1,7 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { HerdError } from "../../../runtime/client.ts";
 import type { Question, Result } from "../../../runtime/index.ts";
-import { herdSaid, type HerdDetails } from "../branch.ts";
+import { HOW_TO_ANSWER, herdSaid, type HerdDetails } from "../branch.ts";
 import type { Outgoing } from "../outbox.ts";
 
 interface Arriving {
@@ -76,9 +76,9 @@ export function questionMessage(
   toolName: string,
 ): Outgoing {
   const { askId, requestId, label, agent, deliveryId, envelope } = question;
-  const how = `Answer with ${toolName}: ${JSON.stringify({ action: "reply", label, message: "…" })}. The worker waits until then.`;
+  const how = `${toolName}: ${JSON.stringify({ action: "reply", label, message: "…" })}. The worker waits until then.`;
   return {
-    text: `${envelope}\n\n${how}`,
+    text: `${envelope}${HOW_TO_ANSWER}${how}`,
     as: "followUp",
     details: {
       kind: "question",
