@@ -45,6 +45,7 @@ export const WorkerHello = z.strictObject({
 export const WorkerReport = z.strictObject({
   told: z.union([
     z.strictObject({ type: z.enum(["turn.started", "turn.ended", "activity"]) }),
+    z.strictObject({ type: z.literal("blocked"), diagnostic: text }),
     z.strictObject({ type: z.literal("delivered"), orderId: text }),
     z.strictObject({ type: z.literal("settled"), outcome }),
   ]),

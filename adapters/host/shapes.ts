@@ -78,6 +78,8 @@ export interface WorkerHears {
 /** What a worker's process tells of its turns: `worker/report`. */
 export type Told =
   | { type: "turn.started" | "turn.ended" | "activity" }
+  /** Its turn waits for a person; `turn.started` ends that. */
+  | { type: "blocked"; diagnostic: string }
   | { type: "delivered"; orderId: string }
   | { type: "settled"; outcome: ToldOutcome };
 

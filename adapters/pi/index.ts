@@ -68,6 +68,8 @@ export function herdExtension(pi: ExtensionAPI, parts: Parts): void {
   pi.on("tool_execution_start", () => worker()?.active());
   pi.on("tool_execution_update", () => worker()?.active());
   pi.on("tool_execution_end", () => worker()?.active());
+  pi.on("ui_prompt_start", (event) => worker()?.dialogOpened(event));
+  pi.on("ui_prompt_end", () => worker()?.dialogOver());
   pi.on("session_tree", () => root()?.navigated());
   pi.on("model_select", () => root()?.changed());
   pi.on("thinking_level_select", () => root()?.changed());

@@ -365,6 +365,7 @@ export class Headless implements Backend {
     } else if (said["type"] === "extension_ui_request") this.#dialog(run, said);
   }
 
+  /** What it wants to know of a person. That it waits, the worker tells itself, in the order of its turns. */
   #dialog(run: HeadlessRun, said: Record<string, unknown>): void {
     const { method, id } = said as { method: Dialog["method"]; id: string };
     if (!["select", "confirm", "input", "editor"].includes(method)) return;
@@ -387,22 +388,12 @@ export class Headless implements Backend {
       return answer({ cancelled: true });
     }
     const timeout = typeof said["timeout"] === "number" ? said["timeout"] : undefined;
-    const timer = timeout === undefined ? undefined : setTimeout(() => this.#goesOn(run, dialog.id), timeout).unref();
+    const timer = timeout === undefined ? undefined : setTimeout(() => dialogs.close(dialog.id), timeout).unref();
     log.info({ runId: run.runId, dialog: dialog.id, method }, "dialog opened");
     dialogs.open(run.owner, dialog, (given) => {
       clearTimeout(timer);
       answer(given);
-      this.#goesOn(run, dialog.id);
     });
-    const what = dialog.message === undefined ? dialog.title : `${dialog.title}: ${dialog.message}`;
-    void run.report({ type: "blocked", diagnostic: `It waits for a person to answer (${method}): ${what}` });
-  }
-
-  /** A dialog is over. */
-  #goesOn(run: HeadlessRun, id: string): void {
-    const { dialogs } = this.#options;
-    dialogs.close(id);
-    if (!dialogs.list().some(({ runId }) => runId === run.runId)) void run.report({ type: "turn.started" });
   }
 }
 
@@ -419,7 +410,9 @@ export function headless(options: HeadlessOptions): { factory: BackendFactory; b
 }
 
 function toldOf(order: Exclude<Order, { kind: "stop" }>): ToldOrder {
-  const { orderId, requestId } = order;
+  const { requestId } = order;
+  // A session outlives its run: what the next one is told first is not what this one was.
+  const orderId = order.kind === "start" ? `start.${requestId}` : order.orderId;
   const kind = order.kind === "start" ? "task" : order.kind === "deliver" ? order.what : order.kind;
   const details = order.kind === "deliver" ? order.details : {};
   const askId = order.kind === "answer" ? order.askId : details["askId"];

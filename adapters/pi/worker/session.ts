@@ -4,6 +4,7 @@ import type {
   MessageEndEvent,
   ToolCallEvent,
   ToolCallEventResult,
+  UIPromptStartEvent,
 } from "@earendil-works/pi-coding-agent";
 import { Connection, messageOf } from "../../../runtime/client.ts";
 import type { Told, ToldOrder, WorkerHears, WorkerSays } from "../../host/shapes.ts";
@@ -118,6 +119,15 @@ export class WorkerSession {
     // A question ends the turn and nothing else; whatever its model said besides is no result.
     if (this.#askId !== undefined) this.#tell({ type: "turn.ended" });
     else this.#tell({ type: "settled", outcome: outcomeOf(this.#ctx) });
+  }
+
+  /** An extension opens a dialog, which a person has to answer. */
+  dialogOpened({ kind, title = "" }: UIPromptStartEvent): void {
+    this.#tell({ type: "blocked", diagnostic: `It waits for a person to answer (${kind}): ${title}` });
+  }
+
+  dialogOver(): void {
+    this.#tell({ type: "turn.started" });
   }
 
   /** A sign of life. */

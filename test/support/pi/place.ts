@@ -18,7 +18,8 @@ const root = fileURLToPath(new URL("../../..", import.meta.url));
 export const piCli = join(root, "node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js");
 export const herdJs = join(root, "adapters/cli/herd.js");
 export const extension = join(root, "adapters/pi/extension.js");
-const model = join(root, "examples/pi/scripted-model.ts");
+/** The model that does what a script says. */
+export const model = join(root, "examples/pi/scripted-model.ts");
 
 /** An agent directory and a project of their own, with the scripted model and the extension. */
 export interface PiPlace {
