@@ -5,6 +5,14 @@ import { jq, type JqFigure } from "./jq.ts";
 import { listing, type ListingFigure } from "./listing.ts";
 import type { Machine } from "./machine.ts";
 import { parked, type ParkedFigure } from "./parked.ts";
+import {
+  hostMemory,
+  piLatency,
+  piStart,
+  type HostMemoryFigure,
+  type PiLatencyFigure,
+  type PiStartFigure,
+} from "./pi.ts";
 import { resume, type ResumeFigure } from "./resume.ts";
 import { trees, type TreesFigure } from "./trees.ts";
 
@@ -17,7 +25,10 @@ export type Figure =
   | ResumeFigure
   | ListingFigure
   | JqFigure
-  | DiskFigure;
+  | DiskFigure
+  | PiStartFigure
+  | PiLatencyFigure
+  | HostMemoryFigure;
 export type FigureName = Figure["name"];
 export type FigureOf<Name extends FigureName> = Extract<Figure, { name: Name }>;
 
@@ -54,6 +65,12 @@ export const POINTS: readonly Point[] = [
   { of: { name: "listing" }, measure: listing },
   { of: { name: "jq" }, measure: jq },
   { of: { name: "disk" }, measure: disk },
+  { of: { name: "pi-start", workers: 1 }, measure: () => piStart(1) },
+  { of: { name: "pi-start", workers: 8 }, measure: () => piStart(8) },
+  { of: { name: "pi-latency" }, measure: piLatency },
+  { of: { name: "host-memory", known: 0 }, measure: () => hostMemory(0) },
+  { of: { name: "host-memory", known: 10 }, measure: () => hostMemory(10) },
+  { of: { name: "host-memory", known: 1_000 }, measure: () => hostMemory(1_000) },
 ];
 
 /** The figures that can be asked for by name. */

@@ -125,6 +125,43 @@ store.`,
       emptyHeapMb: { what: "heap in use with an empty store", unit: "MB" },
     },
   },
+  "pi-start": {
+    title: "A Pi worker's start beside Pi's own",
+    about: `From \`assign\` until the model of every worker is at its first turn; the host runs already. Beside it, in turns, as many
+bare Pis (\`pi --mode rpc\` with the same model, without the extension) from their start to their first turn.`,
+    column: ({ workers }) => counted(workers, "worker"),
+    quantities: {
+      workers: null,
+      firstTurnMs: { what: "from the assignments to the last first turn, median of the rounds", unit: "milliseconds" },
+      bareMs: { what: "bare Pis, median of the rounds", unit: "milliseconds" },
+      overMs: { what: "difference, median of the rounds", unit: "milliseconds" },
+    },
+  },
+  "pi-latency": {
+    title: "Questions and answers between Pi sessions",
+    about: `One worker asks again and again, and its owner's model answers at once. By the times at which the messages were written
+to the files of both sessions.`,
+    column: () => "value",
+    quantities: {
+      questions: { what: "questions", unit: "questions" },
+      questionMs: {
+        what: "from the worker's call to the question in its owner's session, median",
+        unit: "milliseconds",
+      },
+      replyMs: { what: "from the owner's call to the answer in the worker's session, median", unit: "milliseconds" },
+    },
+  },
+  "host-memory": {
+    title: "Memory of the host",
+    about: `The background process with workers that wait for an answer, whose processes are not there, after all of them were
+listed.`,
+    column: ({ known }) => counted(known, "worker"),
+    quantities: {
+      known: null,
+      ownMb: { what: "memory that is its own", unit: "MB" },
+      rssMb: { what: "memory with what it shares", unit: "MB" },
+    },
+  },
 };
 
 /** The figures of a name, with their type. */

@@ -3,6 +3,9 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 /** The custom type of every message that comes from the herd. */
 export const HERD = "herd";
 
+/** The custom entry that shows a list of workers to a person, and to no model. */
+export const LIST_ENTRY = "herd-list";
+
 /** What the last paragraph of a question begins with, which tells a model how to answer it. */
 export const HOW_TO_ANSWER = "\n\nAnswer with ";
 

@@ -1,9 +1,10 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { HERD, type HerdDetails } from "./branch.ts";
+import { HERD, LIST_ENTRY, type HerdDetails } from "./branch.ts";
 import { claimSession } from "./copies.ts";
 import { Looks, type Parts } from "./looks.ts";
-import { LIST_ENTRY, RootSession } from "./root/session.ts";
-import { WorkerSession, workerIdentity } from "./worker/session.ts";
+import type { RootSession } from "./root/session.ts";
+import type { WorkerSession } from "./worker/session.ts";
+import { workerIdentity } from "./worker/identity.ts";
 
 /** What a Pi session is to the herd; one with nothing of it is unmanaged. */
 type Managed = { worker: WorkerSession } | { root: RootSession };
@@ -34,6 +35,8 @@ export function herdExtension(pi: ExtensionAPI, parts: Parts): void {
   async function begin(ctx: ExtensionContext): Promise<Managed | undefined> {
     const identity = workerIdentity(process.env);
     if (identity?.session === ctx.sessionManager.getSessionId()) {
+      // What a session does not need is not loaded for it.
+      const { WorkerSession } = await import("./worker/session.ts");
       const worker = new WorkerSession(pi, ctx, identity, looks);
       managed = { worker };
       await worker.start();
@@ -41,6 +44,7 @@ export function herdExtension(pi: ExtensionAPI, parts: Parts): void {
     }
     // Started by a worker, or by a tool of another session: it is theirs.
     if (identity !== undefined || process.env["PI_SESSION_ID"] !== undefined) return undefined;
+    const { RootSession } = await import("./root/session.ts");
     const root = new RootSession(pi, ctx, looks);
     managed = { root };
     await root.start();

@@ -13,7 +13,7 @@ import { cliOf } from "../../host/pi-command.ts";
 import { hostDirectory } from "../../host/place.ts";
 import type { Dialog, Elsewhere, RootHears, RootSays } from "../../host/shapes.ts";
 import { connectHost, reachHost } from "../../host/start.ts";
-import { HERD, herdSaid, type HerdDetails } from "../branch.ts";
+import { HERD, herdSaid, LIST_ENTRY, type HerdDetails } from "../branch.ts";
 import { Link } from "../link.ts";
 import type { Looks } from "../looks.ts";
 import { Outbox, type Outgoing } from "../outbox.ts";
@@ -27,8 +27,6 @@ import { keepWorkspace, workspaceOf } from "./workspace.ts";
 
 /** What our tool is called when another extension has its name. */
 const OTHER_NAME = "herd_subagent";
-/** The custom entry that shows a list of workers to a person, and to no model. */
-export const LIST_ENTRY = "herd-list";
 
 interface Listed {
   workers: { label: string; state: string; parentLabel?: string; question?: { askId: string; envelope: string } }[];

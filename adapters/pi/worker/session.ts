@@ -9,12 +9,12 @@ import type {
 import { Connection, messageOf } from "../../../runtime/client.ts";
 import type { Told, ToldOrder, WorkerHears, WorkerSays } from "../../host/shapes.ts";
 import { HERD, type HerdDetails } from "../branch.ts";
-import { ENV } from "../environment.ts";
 import { Link } from "../link.ts";
 import { Outbox } from "../outbox.ts";
 import type { Looks } from "../looks.ts";
 import { ToolCalls } from "../tool-calls.ts";
 import { version } from "../version.ts";
+import type { WorkerIdentity } from "./identity.ts";
 import { registerWorkerTools } from "./tools.ts";
 import { branchState, outcomeOf } from "./turns.ts";
 
@@ -22,21 +22,6 @@ import { branchState, outcomeOf } from "./turns.ts";
 const ACTIVITY_MS = 5_000;
 /** Orders with which a turn begins; the others reach one that runs. */
 const BEGINNINGS = new Set<ToldOrder["kind"]>(["task", "answer", "resume"]);
-
-/** What a worker's process knows of itself. */
-export interface WorkerIdentity {
-  directory: string;
-  token: string;
-  session: string;
-  delegates: boolean;
-}
-
-/** Which worker this process is, by what its host told it; undefined in every other Pi. */
-export function workerIdentity(env: NodeJS.ProcessEnv): WorkerIdentity | undefined {
-  const { [ENV.directory]: directory, [ENV.token]: token, [ENV.session]: session } = env;
-  if (directory === undefined || token === undefined || session === undefined) return undefined;
-  return { directory, token, session, delegates: env[ENV.delegates] === "1" };
-}
 
 /** The Pi session of a worker: it hears its orders, asks its owner, and tells of its turns. */
 export class WorkerSession {
