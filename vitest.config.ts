@@ -3,6 +3,13 @@ import { defineConfig } from "vitest/config";
 
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
+/** Tests that start processes, from a small process that is quick to fork, and one that replaces a module of Node. */
+const apart = [
+  "{examples,test/{crash,e2e,package}}/**/*.test.ts",
+  "test/docs/walkthroughs.test.ts",
+  "test/conformance/evidence.test.ts",
+];
+
 export default defineConfig({
   resolve: {
     alias: [
@@ -12,9 +19,22 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ["{machines,runtime,adapters,visualizations,examples,test,bench,tools}/**/*.test.ts"],
     testTimeout: 30_000,
     // Child processes and real LevelDB folders: more workers than cores only adds noise.
     maxWorkers: 2,
+    projects: [
+      // Goes first, by its name: what takes longest is not left to the end, when one worker has nothing to do any more.
+      { extends: true, test: { name: "apart", include: apart } },
+      {
+        extends: true,
+        test: {
+          name: "together",
+          include: ["{machines,runtime,adapters,visualizations,bench,tools,test}/**/*.test.ts"],
+          exclude: apart,
+          // Loading the engine anew for each of them takes longer than what they test.
+          isolate: false,
+        },
+      },
+    ],
   },
 });

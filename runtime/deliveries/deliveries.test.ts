@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { AgentDefinition } from "../functions/agent.ts";
 import type { Question } from "../asks/question.ts";
 import type { Result } from "./result.ts";
@@ -363,7 +363,9 @@ describe("a receiver", () => {
   test("that throws in a listener or handler hinders nothing", async () => {
     const t = await createTestHerd({ agents });
     const warnings: string[] = [];
-    process.on("warning", (warning) => warnings.push(warning.message));
+    const listen = (warning: Error) => void warnings.push(warning.message);
+    process.on("warning", listen);
+    onTestFinished(() => void process.off("warning", listen));
     t.herd.on("state", () => {
       throw new Error("listener broke");
     });
