@@ -55,7 +55,6 @@ export class Lives {
     const program = ["--import", file("checkout.ts"), file("life.ts"), this.#example, this.#folder];
     const child = spawn(process.execPath, [...program, ...(point === undefined ? [] : [point])], {
       stdio: ["pipe", "pipe", "pipe"],
-      env: { ...process.env, NODE_COMPILE_CACHE: join(this.#folder, "compiled") },
     });
     onTestFinished(() => void child.kill("SIGKILL"));
     let errors = "";

@@ -72,11 +72,7 @@ export class ParkingBench {
 
   #child(how: string, names: readonly string[], env: Record<string, string> = {}) {
     const directories = names.map((name) => join(this.directory, name));
-    return runChild("parking.ts", [this.#play, how, ...directories], {
-      // Many short processes: the compiled code is worth keeping.
-      env: { NODE_COMPILE_CACHE: join(this.directory, "code"), ...env },
-      patienceMs: PATIENCE_MS,
-    });
+    return runChild("parking.ts", [this.#play, how, ...directories], { env, patienceMs: PATIENCE_MS });
   }
 
   #copy(name: string): Promise<void> {
