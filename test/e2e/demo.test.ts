@@ -1,10 +1,10 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, readFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createHerd } from "../../runtime/index.ts";
-import { folderWith } from "./folder.ts";
+import { folderWith, keptFolderWith } from "./folder.ts";
 import { herd, herdFile, root, shell, start, startHerd, workersStarted, type Ended } from "./herd-process.ts";
 import { hasTmux, Terminal } from "./terminal.ts";
 
@@ -16,8 +16,9 @@ const project = {
 };
 
 /** Long enough to count that a signal arrives meanwhile. */
-const bigProject = () =>
-  Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`folder-${n % 20}/file-${n}.ts`, "one\ntwo\n"]));
+const bigProject = Object.fromEntries(
+  Array.from({ length: 10_000 }, (_, n) => [`folder-${n % 20}/file-${n}.ts`, "one\ntwo\n"]),
+);
 const BIG_TOTAL = /^ {2}total +10,000 +20,000 +80,000$/m;
 
 const assignmentIn = ({ stdout, stderr }: Ended) => /\(assignment ([\w-]+)\)/.exec(stderr + stdout)?.[1];
@@ -92,8 +93,15 @@ describe("herd demo without a terminal", () => {
 });
 
 describe("herd demo that is stopped while it counts", () => {
+  /** Nobody writes into it but the herds, whose store goes with each test. */
+  let folder: string;
+  let remove: () => void;
+
+  beforeAll(() => void ({ folder, remove } = keptFolderWith(bigProject)));
+  afterEach(() => rmSync(join(folder, ".herd"), { recursive: true, force: true }));
+  afterAll(() => remove());
+
   test("by kill -9 goes on with the same assignment and ends with one result", async () => {
-    const folder = folderWith(bigProject());
     const first = startHerd(["demo", ".", "--answer", "none"], folder);
     await workersStarted(5, join(folder, ".herd"));
     first.child.kill("SIGKILL");
@@ -108,7 +116,6 @@ describe("herd demo that is stopped while it counts", () => {
   });
 
   test("by kill -9 at random moments ends with one result", async () => {
-    const folder = folderWith(bigProject());
     const moments = Array.from({ length: 4 }, () => Math.round(Math.random() * 900));
     const runs: Ended[] = [];
     for (const moment of moments) {
@@ -133,7 +140,6 @@ describe("herd demo that is stopped while it counts", () => {
     ["SIGINT", 130],
     ["SIGTERM", 143],
   ] as const)("by %s closes in order and says how to go on", async (signal, code) => {
-    const folder = folderWith(bigProject());
     const first = startHerd(["demo", ".", "--answer", "none"], folder);
     await workersStarted(3, join(folder, ".herd"));
     first.child.kill(signal);
