@@ -1,13 +1,8 @@
-import { spawnSync } from "node:child_process";
-import { cp, mkdtemp, readdir, readFile, realpath, rm, symlink } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { LABEL_PATTERN } from "../../machines/vocabulary.ts";
 import { composeBody } from "./body.ts";
 import { policyOf } from "./definition.ts";
-import { bundledFolder, Definitions } from "./roster.ts";
+import { Definitions } from "./roster.ts";
 
 const names = ["generalist", "implementer", "researcher", "reviewer", "scout"];
 const roster = await new Definitions([]).current();
@@ -41,30 +36,5 @@ describe("the bundled definitions", () => {
     const policy = definition && policyOf(definition, { leaf: false, systemPrompt: "" });
     expect(policy).toMatchObject({ delegates });
     expect(policy?.tools).toEqual(tools);
-  });
-
-  test("are in the built package and are found there", async () => {
-    const folder = await realpath(await mkdtemp(join(tmpdir(), "built-")));
-    onTestFinished(() => rm(folder, { recursive: true, force: true }));
-    const root = fileURLToPath(new URL("../..", import.meta.url));
-    await cp(join(root, "package.json"), join(folder, "package.json"));
-    await symlink(join(root, "node_modules"), join(folder, "node_modules"));
-    const run = (...args: string[]) => spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8" });
-    expect(run(join(root, "tools", "build.ts"), join(folder, "dist"))).toMatchObject({ status: 0, stderr: "" });
-
-    const built = join(folder, "dist", "runtime", "definitions", "bundled");
-    expect(await readdir(built)).toEqual(await readdir(bundledFolder));
-    for (const name of names) {
-      expect(await readFile(join(built, `${name}.md`), "utf8")).toBe(
-        await readFile(join(bundledFolder, `${name}.md`), "utf8"),
-      );
-    }
-    const script = `
-      import { bundledFolder, Definitions } from "./dist/runtime/definitions/roster.js";
-      const { definitions } = await new Definitions([]).current();
-      console.log(JSON.stringify([bundledFolder, [...definitions.keys()]]));`;
-    const { stdout, stderr } = run("--input-type=module", "--eval", script);
-    expect(stderr).toBe("");
-    expect(JSON.parse(stdout)).toEqual([built, names]);
   });
 });

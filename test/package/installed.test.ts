@@ -1,11 +1,14 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
+import { bundledFolder } from "../../runtime/definitions/roster.ts";
 import { installPackage, type Installed } from "../../tools/package/install.ts";
 import { npm, RegistryUnreachable, shellEnv } from "../../tools/package/npm.ts";
 import { binary, root } from "../../tools/run.ts";
-import { blocksOf } from "../docs/page.ts";
+import { blocksOf, page } from "../docs/page.ts";
+import { walkThrough } from "../docs/walkthrough.ts";
 
 const required = process.env["HERD_E2E"] === "required";
 const installed = install();
@@ -45,6 +48,46 @@ describe.skipIf(installed === undefined)("the package, installed in an empty fol
   test("has the herd command", () => {
     const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
     expect(npm(["exec", "--offline", "--", "herd", "--version"], folder)).toBe(`${version}\n`);
+  });
+
+  test("has the bundled definitions, and finds them there", () => {
+    const definitions = join(installed?.package ?? "", "dist", "runtime", "definitions");
+    const built = join(definitions, "bundled");
+    const files = readdirSync(bundledFolder);
+    expect(readdirSync(built)).toEqual(files);
+    for (const file of files) {
+      expect(readFileSync(join(built, file), "utf8")).toBe(readFileSync(join(bundledFolder, file), "utf8"));
+    }
+    const script = `
+      import { bundledFolder, Definitions } from ${JSON.stringify(pathToFileURL(join(definitions, "roster.js")))};
+      const { definitions } = await new Definitions([]).current();
+      console.log(JSON.stringify([bundledFolder, [...definitions.keys()]]));`;
+    const { stdout, stderr } = run("--input-type=module", "--eval", script);
+    expect(stderr).toBe("");
+    expect(JSON.parse(stdout)).toEqual([built, files.map((file) => file.replace(/\.md$/, ""))]);
+  });
+});
+
+/** Pages whose examples have a test of their own, which knows more about them. */
+const TESTED_ELSEWHERE = [
+  "README.md",
+  "ask_owner.md",
+  "backends.md",
+  "definitions.md",
+  "errors.md",
+  "performance.md",
+  "subagent.md",
+  "worker-states.md",
+];
+
+const pages = readdirSync(join(root, "docs")).filter(
+  (name) => name.endsWith(".md") && !TESTED_ELSEWHERE.includes(name),
+);
+
+// Here because they need nothing but the installation, which takes long to make.
+describe.skipIf(installed === undefined)("somebody who follows a page (needs the npm registry)", () => {
+  test.each(pages)("of %s sees what it shows", { timeout: 120_000 }, async (name) => {
+    expect(walkThrough(await page(name), installed as Installed)).toBeGreaterThan(0);
   });
 });
 
