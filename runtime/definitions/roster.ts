@@ -3,7 +3,7 @@ import type { Definition } from "./definition.ts";
 import type { Finding } from "./finding.ts";
 import { readDefinitionFolder } from "./folder.ts";
 import { compare, overlay, type LayeredFile, type LayerName } from "./overlay.ts";
-import { brokenFile, parseDefinition, type DefinitionFile } from "./parse.ts";
+import type { DefinitionFile } from "./parse.ts";
 import { canonical, canonicalFolder } from "../paths.ts";
 import { projectFolderOf, whyLeftOut } from "./project.ts";
 import { SourceList, type DefinitionSource, type DefinitionSources } from "./source.ts";
@@ -28,6 +28,8 @@ interface Folder {
   layer: LayerName;
   projectCwd?: string;
 }
+
+type Parser = typeof import("./parse.ts");
 
 interface CachedFile {
   content: Buffer;
@@ -66,6 +68,8 @@ export class Definitions {
    * @param cwd where whoever looks works: of all projects only the one in this folder counts.
    */
   async current(cwd?: string): Promise<Roster> {
+    // What reads YAML is loaded when there are definition files to read.
+    const parser = await import("./parse.ts");
     const { sources, findings: aboutSources } = this.#sources.current();
     const placed = await placedIn(sources, cwd);
     this.#forget(placed);
@@ -78,7 +82,7 @@ export class Definitions {
       findings.push(...inside.findings);
       const files = new Map<string, CachedFile>();
       for (const { file, content } of inside.files) {
-        const parsed = this.#parse(source, file, content, files);
+        const parsed = this.#parse(parser, source, file, content, files);
         if ("effect" in parsed) noDefinitions.push(parsed);
         else layered.push({ layer, rank: rankOf(layer, index), content: parsed, ...(projectCwd && { projectCwd }) });
       }
@@ -94,10 +98,18 @@ export class Definitions {
     return roster;
   }
 
-  #parse(source: string, file: string, content: Buffer | { problem: string }, files: Map<string, CachedFile>) {
-    if ("problem" in content) return brokenFile(file, "a definition file can be read", content.problem);
+  #parse(
+    parser: Parser,
+    source: string,
+    file: string,
+    content: Buffer | { problem: string },
+    files: Map<string, CachedFile>,
+  ) {
+    if ("problem" in content) return parser.brokenFile(file, "a definition file can be read", content.problem);
     const before = this.#files.get(source)?.get(file);
-    const cached = before?.content.equals(content) ? before : { content, parsed: parseDefinition(file, content) };
+    const cached = before?.content.equals(content)
+      ? before
+      : { content, parsed: parser.parseDefinition(file, content) };
     files.set(file, cached);
     return cached.parsed;
   }
