@@ -1,7 +1,6 @@
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { compiled } from "./test/support/compiled.ts";
 
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
@@ -20,8 +19,8 @@ export default defineConfig({
     testTimeout: 30_000,
     // Child processes and real LevelDB folders: more workers than cores only adds noise.
     maxWorkers: 2,
-    // Most of what a short process does is compiling. This is where `herd` keeps what it compiled, too.
-    env: { NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache") },
+    env: { NODE_COMPILE_CACHE: compiled },
+    globalSetup: "test/support/compiled.ts",
     projects: [
       // Goes first, by its name: what takes longest is not left to the end, when one worker has nothing to do any more.
       { extends: true, test: { name: "apart", include: apart } },
