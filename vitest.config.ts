@@ -5,7 +5,7 @@ import { compiled } from "./test/support/compiled.ts";
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
 /** Tests that start processes, from a small process that is quick to fork, and one that replaces a module of Node. */
-const apart = ["{examples,test/{crash,e2e,package}}/**/*.test.ts", "test/conformance/evidence.test.ts"];
+const apart = ["{examples,test/{crash,e2e,package,pi}}/**/*.test.ts", "test/conformance/evidence.test.ts"];
 
 export default defineConfig({
   resolve: {

@@ -3,8 +3,6 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { Box, Markdown, Spacer, Text } from "@earendil-works/pi-tui";
-import { getMarkdownTheme } from "@earendil-works/pi-coding-agent";
 
 const require = createRequire(import.meta.url);
 // In a checkout the source runs as it is; the published package has it compiled.
@@ -14,5 +12,6 @@ const { herdExtension } = require(existsSync(source) ? source : compiled);
 
 /** @param {import("@earendil-works/pi-coding-agent").ExtensionAPI} pi */
 export default function piHerd(pi) {
-  herdExtension(pi, { Box, Markdown, Spacer, Text, getMarkdownTheme });
+  // The parts of the screen, for sessions that have one.
+  herdExtension(pi, () => import("@earendil-works/pi-tui"));
 }

@@ -14,8 +14,8 @@ type Managed = { worker: WorkerSession } | { root: RootSession };
  * workers. What a worker starts itself is neither, and gets nothing. Everything is taken anew at each start of a session;
  * nothing of one reaches the next.
  */
-export function herdExtension(pi: ExtensionAPI, parts: Parts): void {
-  const looks = new Looks(parts);
+export function herdExtension(pi: ExtensionAPI, loadParts: () => Promise<Parts>): void {
+  const looks = new Looks(loadParts);
   let managed: Managed | undefined;
   let release = () => {};
 
@@ -29,6 +29,7 @@ export function herdExtension(pi: ExtensionAPI, parts: Parts): void {
     const claim = claimSession(ctx);
     if (claim === undefined) return;
     release = claim;
+    if (ctx.mode === "tui") await looks.ready();
     managed = await begin(ctx);
   });
 

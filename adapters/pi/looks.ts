@@ -1,16 +1,10 @@
 import type { AgentToolResult, Theme } from "@earendil-works/pi-coding-agent";
-import type { Component } from "@earendil-works/pi-tui";
+import type { Component, MarkdownTheme } from "@earendil-works/pi-tui";
 import { visible } from "../../runtime/client.ts";
 import { HOW_TO_ANSWER, type HerdDetails } from "./branch.ts";
 
 /** What only Pi itself can give: the parts of its screen. */
-export interface Parts {
-  Box: typeof import("@earendil-works/pi-tui").Box;
-  Markdown: typeof import("@earendil-works/pi-tui").Markdown;
-  Spacer: typeof import("@earendil-works/pi-tui").Spacer;
-  Text: typeof import("@earendil-works/pi-tui").Text;
-  getMarkdownTheme: typeof import("@earendil-works/pi-coding-agent").getMarkdownTheme;
-}
+export type Parts = Pick<typeof import("@earendil-works/pi-tui"), "Box" | "Markdown" | "Text">;
 
 /** Lines that are shown until somebody wants to see all: of a message, of what a call came to, of a list. */
 const SHORT_LINES = 8;
@@ -19,10 +13,22 @@ const LIST_LINES = 12;
 
 /** How what comes from the herd looks on the screen of Pi. */
 export class Looks {
-  readonly #parts: Parts;
+  readonly #load: () => Promise<Parts>;
+  #loaded: Parts | undefined;
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
+  /** @param load loads the parts of Pi's screen. */
+  constructor(load: () => Promise<Parts>) {
+    this.#load = load;
+  }
+
+  /** Before anything is drawn; a session without a screen does without. */
+  async ready(): Promise<void> {
+    this.#loaded ??= await this.#load();
+  }
+
+  get #parts(): Parts {
+    if (this.#loaded === undefined) throw new Error("nothing can be drawn before the parts of the screen are loaded");
+    return this.#loaded;
   }
 
   /** A call of one of our tools. */
@@ -58,13 +64,34 @@ export class Looks {
     { expanded }: { expanded: boolean },
     theme: Theme,
   ): Component {
-    const { Box, Markdown, Text, getMarkdownTheme } = this.#parts;
+    const { Box, Markdown, Text } = this.#parts;
     const box = new Box(1, 1, (line) => theme.bg("customMessageBg", line));
     box.addChild(new Text(heading(details, theme), 0, 0));
     const body = bodyOf(details, text);
-    box.addChild(new Markdown(shortened(body, expanded, SHORT_LINES), 0, 0, getMarkdownTheme()));
+    box.addChild(new Markdown(shortened(body, expanded, SHORT_LINES), 0, 0, markdownTheme(theme)));
     return box;
   }
+}
+
+/** As Pi draws Markdown itself. */
+function markdownTheme(theme: Theme): MarkdownTheme {
+  const inColour = (colour: Parameters<Theme["fg"]>[0]) => (text: string) => theme.fg(colour, text);
+  return {
+    heading: inColour("mdHeading"),
+    link: inColour("mdLink"),
+    linkUrl: inColour("mdLinkUrl"),
+    code: inColour("mdCode"),
+    codeBlock: inColour("mdCodeBlock"),
+    codeBlockBorder: inColour("mdCodeBlockBorder"),
+    quote: inColour("mdQuote"),
+    quoteBorder: inColour("mdQuoteBorder"),
+    hr: inColour("mdHr"),
+    listBullet: inColour("mdListBullet"),
+    bold: (text) => theme.bold(text),
+    italic: (text) => theme.italic(text),
+    underline: (text) => theme.underline(text),
+    strikethrough: (text) => theme.strikethrough(text),
+  };
 }
 
 const HEADINGS: Record<HerdDetails["kind"], (who: string) => string> = {
