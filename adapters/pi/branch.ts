@@ -40,3 +40,8 @@ export function herdDetails(entry: Entry): HerdDetails | undefined {
 export function herdSaid(ctx: ExtensionContext): HerdDetails[] {
   return ctx.sessionManager.getBranch().flatMap((entry) => herdDetails(entry) ?? []);
 }
+
+/** What tells one from another. A question is the same however often it is handed out. */
+export function keyOf({ kind, askId, deliveryId, orderId }: HerdDetails): string {
+  return kind === "question" && askId !== undefined ? `ask ${askId}` : `${kind} ${deliveryId ?? orderId ?? ""}`;
+}

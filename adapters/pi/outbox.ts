@@ -1,5 +1,5 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { HERD, type HerdDetails } from "./branch.ts";
+import { HERD, keyOf, type HerdDetails } from "./branch.ts";
 
 /** How often is looked whether a compaction is over, in milliseconds. */
 const LOOK_MS = 50;
@@ -13,12 +13,14 @@ export interface Outgoing {
 
 /**
  * Puts messages into a session, one after another. While a compaction runs Pi would take a message at the wrong place, so
- * they wait.
+ * they wait. What Pi drops on the way, because a person stopped the run, goes out again.
  */
 export class Outbox {
   readonly #pi: ExtensionAPI;
   readonly #ctx: ExtensionContext;
   readonly #waiting: Outgoing[] = [];
+  /** Handed to Pi, and not in the session yet. */
+  readonly #sent = new Map<string, Outgoing>();
   #isRunning = false;
   #isReady = false;
   #timer: NodeJS.Timeout | undefined;
@@ -35,10 +37,24 @@ export class Outbox {
     this.flush();
   }
 
-  /** A run of the model begins, or is over. */
-  running(is: boolean): void {
-    this.#isRunning = is;
-    if (!is) setImmediate(() => this.flush());
+  /** A run of the model begins. */
+  began(): void {
+    this.#isRunning = true;
+  }
+
+  /** A run of the model is over. */
+  settled(): void {
+    this.#isRunning = false;
+    if (!this.#ctx.hasPendingMessages()) {
+      this.#waiting.unshift(...this.#sent.values());
+      this.#sent.clear();
+    }
+    setImmediate(() => this.flush());
+  }
+
+  /** A message stands in the session. */
+  arrived(details: HerdDetails): void {
+    this.#sent.delete(keyOf(details));
   }
 
   put(message: Outgoing): void {
@@ -46,15 +62,11 @@ export class Outbox {
     this.flush();
   }
 
-  /** Takes everything that has not gone out yet. */
-  takeAll(): Outgoing[] {
-    return this.#waiting.splice(0);
-  }
-
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     this.#waiting.length = 0;
+    this.#sent.clear();
   }
 
   flush(): void {
@@ -66,7 +78,9 @@ export class Outbox {
         this.#timer = setTimeout(() => this.flush(), LOOK_MS).unref();
         return;
       }
-      const { text: content, details, as: deliverAs } = this.#waiting.shift() as Outgoing;
+      const message = this.#waiting.shift() as Outgoing;
+      const { text: content, details, as: deliverAs } = message;
+      this.#sent.set(keyOf(details), message);
       this.#pi.sendMessage({ customType: HERD, content, display: true, details }, { triggerTurn: true, deliverAs });
     }
   }

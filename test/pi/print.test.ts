@@ -44,6 +44,25 @@ describe("pi -p", () => {
     expect((await runHerd(place, ["status"])).stdout).toContain("1 worker");
   });
 
+  test("does not wait for a worker whose question its model has left open, and brings what waited at the next start", async () => {
+    const place = piPlace();
+    const asks = task('call ask_owner {"question":"Which?"}', "say end: {end}");
+    const prompt = script(
+      subagent({ action: "assign", agent: "scout", task: asks }),
+      "say assigned",
+      "say I do not know",
+    );
+    const first = await runPi(place, ["-p", "--session-id", "the-one", prompt]);
+    expect(first.stdout.trim()).toBe("I do not know");
+    expect(first.stderr).toMatch(
+      /^herd: scout still waiting for an answer\. Next: pi --session "\S+" goes on with them\.$/m,
+    );
+    const shell = await runHerd(place, ["reply", "scout", "this one", "--directory", place.herd]);
+    expect(shell.code).toBe(0);
+    const second = await runPi(place, ["-p", "--session-id", "the-one", script("say back again", "say {end}")]);
+    expect(second).toMatchObject({ code: 0, stdout: "end: this one\n", stderr: "" });
+  });
+
   test("that never delegates starts no background process", async () => {
     const place = piPlace();
     expect((await runPi(place, ["-p", script("say hello")])).stdout.trim()).toBe("hello");

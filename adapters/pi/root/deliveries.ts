@@ -1,7 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { HerdError } from "../../../runtime/client.ts";
 import type { Question, Result } from "../../../runtime/index.ts";
-import { HOW_TO_ANSWER, herdSaid, type HerdDetails } from "../branch.ts";
+import { HOW_TO_ANSWER, herdSaid, keyOf, type HerdDetails } from "../branch.ts";
 import type { Outgoing } from "../outbox.ts";
 
 interface Arriving {
@@ -62,11 +62,6 @@ export class RootDeliveries {
     const key = keyOf(details);
     return herdSaid(this.#ctx).some((said) => keyOf(said) === key);
   }
-}
-
-/** A question is the same however often it is handed out. */
-function keyOf({ kind, askId, deliveryId, orderId }: HerdDetails): string {
-  return kind === "question" && askId !== undefined ? `ask ${askId}` : `${kind} ${deliveryId ?? orderId ?? ""}`;
 }
 
 /** A question as it stands in the session. */

@@ -2,46 +2,40 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Outgoing } from "../outbox.ts";
 
 /**
- * A session without a screen ends with its model's last word. While it has workers that are not through, it waits for what
- * they ask or bring, and goes on with that.
+ * A session without a screen ends with its model's last word. What its workers ask or bring is kept until then, and while
+ * one can still say something it waits for that, and goes on with it.
  */
 export class PrintWait {
-  readonly #unfinished: () => Promise<string[]>;
-  readonly #until: number;
+  readonly #waitMs: number;
+  readonly #isAwaited: () => Promise<boolean>;
   readonly #arrived: Outgoing[] = [];
   #waiting: (() => void) | undefined;
 
   /**
-   * @param waitMs how long it waits in all.
-   * @param unfinished the workers that are not through.
+   * @param waitMs how long it waits for the next one.
+   * @param isAwaited whether a worker is left that can still say something.
    */
-  constructor(waitMs: number, unfinished: () => Promise<string[]>) {
-    this.#unfinished = unfinished;
-    this.#until = Date.now() + waitMs;
+  constructor(waitMs: number, isAwaited: () => Promise<boolean>) {
+    this.#waitMs = waitMs;
+    this.#isAwaited = isAwaited;
   }
 
-  /** Takes a message while it is waited for one. @returns false when nobody waits. */
-  take(message: Outgoing): boolean {
-    if (this.#waiting === undefined) return false;
+  take(message: Outgoing): void {
     this.#arrived.push(message);
-    this.#waiting();
-    return true;
+    this.#waiting?.();
   }
 
   /** What comes next; nothing when no worker is left that could say something, or the time is over. */
   async next(): Promise<Outgoing[]> {
-    const { promise, resolve } = Promise.withResolvers<void>();
+    const { promise: arrives, resolve } = Promise.withResolvers<void>();
     this.#waiting = resolve;
     try {
-      // From here on nothing that arrives is missed.
-      const unfinished = await this.#unfinished();
-      if (this.#arrived.length === 0 && unfinished.length === 0) return [];
-      const over = new AbortController();
-      const late = pause(Math.max(0, this.#until - Date.now()), undefined, { signal: over.signal }).catch(
-        () => undefined,
-      );
-      await Promise.race([promise, late]);
-      over.abort();
+      if (this.#arrived.length === 0 && (await this.#isAwaited()) && this.#arrived.length === 0) {
+        const over = new AbortController();
+        const late = pause(this.#waitMs, undefined, { signal: over.signal }).catch(() => undefined);
+        await Promise.race([arrives, late]);
+        over.abort();
+      }
       return this.#arrived.splice(0);
     } finally {
       this.#waiting = undefined;

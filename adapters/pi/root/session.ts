@@ -63,7 +63,7 @@ export class RootSession {
     this.#outbox = new Outbox(pi, ctx);
     this.#print =
       ctx.mode === "print" || ctx.mode === "json"
-        ? new PrintWait(settings.printWaitMs, () => this.#unfinished())
+        ? new PrintWait(settings.printWaitMs, async () => (await this.#unfinished()).some(({ isHeard }) => !isHeard))
         : undefined;
     this.#deliveries = new RootDeliveries(ctx, (message) => this.#put(message));
     this.#dialogs = new DialogDesk(ctx, (dialog, answer) => this.#link.call("dialog/answer", { dialog, answer }));
@@ -87,17 +87,18 @@ export class RootSession {
   }
 
   messageEnd({ message }: MessageEndEvent): void {
-    if (message.role === "custom" && message.customType === HERD)
-      this.#deliveries.arrived(message.details as HerdDetails);
+    if (message.role !== "custom" || message.customType !== HERD) return;
+    this.#outbox.arrived(message.details as HerdDetails);
+    this.#deliveries.arrived(message.details as HerdDetails);
   }
 
   agentStart(): void {
-    this.#outbox.running(true);
+    this.#outbox.began();
     this.#deliveries.look();
   }
 
   agentSettled(): void {
-    this.#outbox.running(false);
+    this.#outbox.settled();
     this.#deliveries.look();
   }
 
@@ -258,7 +259,8 @@ export class RootSession {
   }
 
   #put(message: Outgoing): void {
-    if (this.#print?.take(message) !== true) this.#outbox.put(message);
+    if (this.#print) this.#print.take(message);
+    else this.#outbox.put(message);
   }
 
   /** Shows the open questions that do not stand on the active branch. */
@@ -274,20 +276,28 @@ export class RootSession {
     }
   }
 
-  /** The labels of workers that still have something to do or to bring. */
-  async #unfinished(): Promise<string[]> {
+  /** Workers that are not through; `isHeard`: it waits for an answer to a question that stands in this session. */
+  async #unfinished(): Promise<{ label: string; isHeard: boolean }[]> {
     const { workers } = await this.#call<Listed>("owner/list", {});
-    return workers.filter(({ state }) => ["working", "blocked", "settling"].includes(state)).map(({ label }) => label);
+    const asked = new Set(herdSaid(this.#ctx).flatMap(({ kind, askId }) => (kind === "question" ? (askId ?? []) : [])));
+    return workers
+      .filter(({ state }) => ["working", "blocked", "settling"].includes(state))
+      .map(({ label, question }) => ({ label, isHeard: question !== undefined && asked.has(question.askId) }));
   }
 
   /** The last line of a session without a screen says what still runs. */
   async #lastWord(): Promise<void> {
     if (!this.#needsHost || !this.#link.isOpen) return;
-    const labels = await this.#unfinished().catch(() => []);
-    if (labels.length === 0) return;
+    const left = await this.#unfinished().catch(() => []);
+    if (left.length === 0) return;
+    const labels = (heard: boolean) => left.filter(({ isHeard }) => isHeard === heard).map(({ label }) => label);
+    const said = [
+      ...(labels(false).length > 0 ? [`${labels(false).join(", ")} still at work.`] : []),
+      ...(labels(true).length > 0 ? [`${labels(true).join(", ")} still waiting for an answer.`] : []),
+    ];
     const file = this.#ctx.sessionManager.getSessionFile();
     const how = file === undefined ? "" : ` Next: pi --session ${JSON.stringify(file)} goes on with them.`;
-    process.stderr.write(`herd: ${labels.join(", ")} still at work.${how}\n`);
+    process.stderr.write(`herd: ${said.join(" ")}${how}\n`);
   }
 
   /** Something for a person; without a screen it is a line on stderr. */

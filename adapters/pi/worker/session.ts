@@ -95,12 +95,12 @@ export class WorkerSession {
   }
 
   agentStart(): void {
-    this.#outbox.running(true);
+    this.#outbox.began();
     this.#tell({ type: "turn.started" });
   }
 
   agentSettled(): void {
-    this.#outbox.running(false);
+    this.#outbox.settled();
     // A question ends the turn and nothing else; whatever its model said besides is no result.
     if (this.#askId !== undefined) this.#tell({ type: "turn.ended" });
     else this.#tell({ type: "settled", outcome: outcomeOf(this.#ctx) });
@@ -193,7 +193,9 @@ export class WorkerSession {
   }
 
   /** What it was told stands in its session. */
-  #arrived({ orderId, kind, requestId }: HerdDetails): void {
+  #arrived(details: HerdDetails): void {
+    const { orderId, kind, requestId } = details;
+    this.#outbox.arrived(details);
     if (orderId === undefined) return;
     if (!BEGINNINGS.has(kind)) return this.#tell({ type: "delivered", orderId });
     this.#begin(requestId, kind);
