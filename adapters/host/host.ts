@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import {
@@ -131,11 +131,13 @@ export class Host {
       },
     });
     this.#workers = backend();
+    // Also where no worker needs it.
+    await this.#workers.sweep();
   }
 
   #methods(): Record<string, (says: unknown, client: ControlClient) => unknown> {
     return {
-      "host/status": () => this.#status(),
+      "host/status": (_, client) => this.#status(client.grant),
       "host/stop": (_, client) => {
         only(client, "person");
         this.#options.log.info("asked to stop");
@@ -159,15 +161,15 @@ export class Host {
         this.#backend.hello(client, workerOf(client), parsed<WorkerSays>("worker/hello", WorkerHello, says)),
       "worker/report": (says, client) => {
         const { told, ...about } = parsed<WorkerTells>("worker/report", WorkerReport, says);
-        return this.#backend.report(workerOf(client).runId, told, about);
+        return this.#backend.report(client, workerOf(client).runId, told, about);
       },
       "worker/ask": (says, client) => {
         const { request, ...about } = parsed<WorkerAsks>("worker/ask", WorkerAsk, says);
-        return this.#backend.ask(workerOf(client).runId, request, about);
+        return this.#backend.ask(client, workerOf(client).runId, request, about);
       },
       "worker/subagent": (says, client) => {
         const { request } = parsed<{ request: unknown }>("worker/subagent", WorkerSubagent, says);
-        return this.#backend.subagent(workerOf(client).runId, request);
+        return this.#backend.subagent(client, workerOf(client).runId, request);
       },
     };
   }
@@ -206,14 +208,21 @@ export class Host {
 
   /** Whether somebody is to be told of the background process: once for ever. */
   #tellOnce(): boolean {
-    const mark = join(this.#options.directory, "told");
-    if (existsSync(mark)) return false;
-    writeFileSync(mark, "", { mode: 0o600 });
-    return true;
+    try {
+      writeFileSync(join(this.#options.directory, "told"), "", { mode: 0o600, flag: "wx" });
+      return true;
+    } catch (error) {
+      // Where it cannot be noted, it would be told every time.
+      const { code } = error as NodeJS.ErrnoException;
+      if (code !== "EEXIST") this.#options.log.warn({ code }, "cannot note who was told of this process");
+      return false;
+    }
   }
 
-  #status(): HostStatus {
+  /** What a client may know: a person and an observer all of it, a session its own, a worker no dialogs. */
+  #status(grant: Grant): HostStatus {
     const { version, directory } = this.#options;
+    const seesAll = grant.role === "person" || grant.role === "observer";
     return {
       pid: process.pid,
       version,
@@ -222,7 +231,7 @@ export class Host {
       clients: this.#clients.size,
       roots: this.#roots.size,
       workers: this.#backend.alive,
-      dialogs: this.#dialogs.list(),
+      dialogs: seesAll ? this.#dialogs.list() : grant.role === "owner" ? this.#dialogs.list(grant.id) : [],
       replacing: this.#newerVersion !== undefined,
     };
   }
@@ -236,8 +245,10 @@ export class Host {
 
   /** Leaves for a newer version between two turns, and when nobody has needed it for a while. */
   async #look(): Promise<void> {
-    const { inTurn, alive } = this.#backend;
-    if (this.#newerVersion !== undefined && inTurn === 0) return this.stop(`version ${this.#newerVersion} takes over`);
+    const { busy, alive } = this.#backend;
+    // What cannot be written any more can be once the store is opened again: the next one does that.
+    if (this.#herd?.status === "fenced") return this.stop("the store takes no more writes");
+    if (this.#newerVersion !== undefined && busy === 0) return this.stop(`version ${this.#newerVersion} takes over`);
     const others = [...this.#clients].filter(({ grant }) => grant.role !== "guest").length;
     if (others > 0 || alive > 0) {
       this.#idleSince = undefined;

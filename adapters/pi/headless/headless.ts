@@ -2,19 +2,21 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import type { Backend, BackendFactory, BackendHost, Identity, Launch, Order } from "../../../runtime/backend.ts";
-import { HerdError, orderText, type ControlClient } from "../../../runtime/index.ts";
+import { HerdError, type ControlClient } from "../../../runtime/index.ts";
 import { messageOf } from "../../../runtime/client.ts";
-import type { DialogAnswer, Dialogs } from "../../host/dialogs.ts";
+import type { Dialogs } from "../../host/dialogs.ts";
 import type { Log } from "../../host/log.ts";
-import type { Dialog, PiCommand, RootSays, Told, ToldOrder, WorkerHears, WorkerSays } from "../../host/shapes.ts";
+import type { PiCommand, RootSays, Told, WorkerHears, WorkerSays } from "../../host/shapes.ts";
 import { badToken, tokenFor } from "../../host/tokens.ts";
 import { contextFiles } from "./context.ts";
 import { ENV } from "../environment.ts";
 import { launchFlags } from "./flags.ts";
-import { endLeftOver, WorkerProcess } from "./process.ts";
+import { LeftOvers } from "./left-overs.ts";
+import { WorkerProcess } from "./process.ts";
 import { PromptFiles } from "./prompts.ts";
 import { beganAt, ProcessRecords, type ProcessRecord } from "./records.ts";
 import { HeadlessRun } from "./run.ts";
+import { WorkerDialogs } from "./worker-dialogs.ts";
 
 /** How long a process that takes up its work again may take until it says who it is, in milliseconds. */
 const AGAIN_MS = 300_000;
@@ -45,9 +47,8 @@ export class Headless implements Backend {
   readonly #records: ProcessRecords;
   readonly #prompts: PromptFiles;
   readonly #runs = new Map<string, HeadlessRun>();
-  /** Runs of an earlier host whose processes could not be proven gone. */
-  readonly #unproven = new Set<string>();
-  readonly #swept: Promise<void>;
+  readonly #leftOvers: LeftOvers;
+  readonly #dialogs: WorkerDialogs;
 
   constructor(options: HeadlessOptions, host: BackendHost) {
     this.#options = options;
@@ -55,7 +56,8 @@ export class Headless implements Backend {
     this.#records = new ProcessRecords(options.directory);
     this.#prompts = new PromptFiles(options.directory);
     this.sessionFolders = [join(options.agentDirectory, "sessions")];
-    this.#swept = this.#sweep();
+    this.#leftOvers = new LeftOvers(this.#records, this.#prompts, options.log);
+    this.#dialogs = new WorkerDialogs(options);
   }
 
   /** Worker processes that live. */
@@ -63,9 +65,14 @@ export class Headless implements Backend {
     return [...this.#runs.values()].filter(({ identity }) => identity === "present").length;
   }
 
-  /** Workers whose model is at a turn. */
-  get inTurn(): number {
-    return [...this.#runs.values()].filter((run) => run.inTurn && run.process?.isAlive === true).length;
+  /** Ends what an earlier host left behind. Only for who has the store. */
+  sweep(): Promise<void> {
+    return this.#leftOvers.sweep();
+  }
+
+  /** Workers that are at something, which the end of this program would break off: a start, a turn, what begins one. */
+  get busy(): number {
+    return [...this.#runs.values()].filter((run) => run.identity === "present" && run.isBusy).length;
   }
 
   async preflight(): Promise<void> {
@@ -77,7 +84,7 @@ export class Headless implements Backend {
     run.label = order.label;
     run.requestId = order.requestId ?? run.requestId;
     if (order.kind === "stop") {
-      run.stopping ??= this.#stop(run).finally(() => (run.stopping = undefined));
+      run.stopping ??= this.#inBackground(run, this.#stop(run)).finally(() => (run.stopping = undefined));
       return;
     }
     const launch =
@@ -85,16 +92,16 @@ export class Headless implements Backend {
     if (launch && run.identity === "absent") {
       run.forget();
       const budget = order.kind === "start" ? order.timeoutMs : AGAIN_MS;
-      run.starting = this.#start(run, launch, { isFirst: order.kind === "start", budget });
-      void run.starting.finally(() => (run.starting = undefined));
+      const starting = this.#start(run, launch, { isFirst: order.kind === "start", budget });
+      run.starting = this.#inBackground(run, starting).finally(() => (run.starting = undefined));
     }
-    run.tell(toldOf(order));
+    run.tell(order);
   }
 
   async identify(runId: string): Promise<Identity> {
-    await this.#swept;
-    if (this.#unproven.has(runId)) return "unprovable";
-    return this.#runs.get(runId)?.identity ?? "absent";
+    const identity = this.#runs.get(runId)?.identity ?? "absent";
+    if (identity === "present") return identity;
+    return (await this.#leftOvers.isProvenGone(runId)) ? "absent" : "unprovable";
   }
 
   async diagnose(runId: string): Promise<string> {
@@ -106,7 +113,7 @@ export class Headless implements Backend {
     const ends = [...this.#runs.values()].map(async (run) => {
       await run.starting?.catch(() => undefined);
       await run.process?.end();
-      await this.#prompts.remove(run.runId);
+      await this.#removePrompts(run.runId);
     });
     for (const end of await Promise.allSettled(ends)) {
       if (end.status === "rejected") this.#options.log.error({ error: messageOf(end.reason) }, "worker not ended");
@@ -132,7 +139,7 @@ export class Headless implements Backend {
       ...(model !== undefined && { model }),
       ...(thinking !== undefined && { thinking }),
     };
-    await this.#prompts.remove(runId);
+    await this.#removePrompts(runId);
     if (problem !== undefined) {
       await run.report({ type: "start.failed", stage: "agent_start", message: problem });
       throw new HerdError({
@@ -156,9 +163,14 @@ export class Headless implements Backend {
     return { label: run.label, agent: "" };
   }
 
-  /** A worker's process tells of its turns. */
-  async report(runId: string, told: Told, about: { requestId?: string; orderId?: string }): Promise<boolean> {
-    const run = this.#greeted(runId);
+  /** A worker's process tells of its turns. @throws HerdError `bad_token` unless it is the one that said who it is. */
+  async report(
+    client: ControlClient,
+    runId: string,
+    told: Told,
+    about: { requestId?: string; orderId?: string },
+  ): Promise<boolean> {
+    const run = this.#greeted(client, runId);
     if (about.orderId !== undefined) run.confirmed(about.orderId);
     if (told.type === "delivered") run.confirmed(told.orderId);
     if (told.type === "turn.started") run.inTurn = true;
@@ -167,22 +179,23 @@ export class Headless implements Backend {
   }
 
   /** A worker's model asks its owner. @throws HerdError why it may not. */
-  async ask(runId: string, request: unknown, about: { batch: string[]; requestId?: string }) {
-    const run = this.#greeted(runId);
+  async ask(client: ControlClient, runId: string, request: unknown, about: { batch: string[]; requestId?: string }) {
+    const run = this.#greeted(client, runId);
     // What it told before counts before.
     await run.reported();
     return this.#host.askOwner(runId, request, about);
   }
 
-  async subagent(runId: string, request: unknown): Promise<object> {
-    await this.#greeted(runId).reported();
+  async subagent(client: ControlClient, runId: string, request: unknown): Promise<object> {
+    await this.#greeted(client, runId).reported();
     return this.#host.subagent(runId, request);
   }
 
-  #greeted(runId: string): HeadlessRun {
+  /** What a worker's tools start inherits its token: only the connection that greeted speaks for the worker. */
+  #greeted(client: ControlClient, runId: string): HeadlessRun {
     const run = this.#runs.get(runId);
-    if (run?.isGreeted !== true) throw badToken("The worker's process has not said who it is");
-    return run;
+    if (run?.isGreeted === true && run.client === client) return run;
+    throw badToken("This connection is not that of the worker's process, which says who it is first");
   }
 
   #runOf(runId: string): HeadlessRun {
@@ -203,12 +216,12 @@ export class Headless implements Backend {
     run.isGreeted = false;
     run.owner = launch.owner;
     try {
-      await this.#swept;
+      await this.#leftOvers.sweep();
       const { program, record } = await this.#prepare(run, launch);
       if (run.stopping) return;
       run.process = program;
       log.info({ runId, label: run.label, agent: launch.agent, pid: program.pid, first: isFirst }, "worker started");
-      void program.ended.then((what) => this.#over(run, program, what));
+      void program.ended.then((what) => this.#inBackground(run, this.#over(run, program, what)));
       if (program.pid !== undefined) {
         const began = await beganAt(program.pid);
         if (began !== undefined) await this.#records.write({ ...record, pid: program.pid, began });
@@ -216,7 +229,7 @@ export class Headless implements Backend {
       if (!isFirst) this.#watch(run, program, budget);
     } catch (error) {
       log.warn({ runId, label: run.label, error: messageOf(error) }, "worker not started");
-      await this.#prompts.remove(runId);
+      await this.#removePrompts(runId);
       const category = error instanceof HerdError ? error.category : undefined;
       await run.report({
         type: "start.failed",
@@ -225,6 +238,23 @@ export class Headless implements Backend {
         message: messageOf(error),
       });
     }
+  }
+
+  /** One that stays is removed at the next start of the host. */
+  async #removePrompts(runId: string): Promise<void> {
+    await this.#prompts.remove(runId).catch((error: unknown) => {
+      this.#options.log.error({ runId, error: messageOf(error) }, "prompts stay");
+    });
+  }
+
+  /** What nobody waits for must not end this program when it fails. */
+  async #inBackground(run: HeadlessRun, work: Promise<void>): Promise<void> {
+    await work.catch((error: unknown) => {
+      this.#options.log.error(
+        { runId: run.runId, label: run.label, error: messageOf(error) },
+        "a worker is not cared for",
+      );
+    });
   }
 
   /** A process that takes up its work again has to say who it is some time; a first one has the launch's own budget. */
@@ -282,7 +312,7 @@ export class Headless implements Backend {
         [ENV.session]: launch.sessionId,
         [ENV.delegates]: policy?.delegates ? "1" : "0",
       },
-      line: (text) => this.#heard(run, text),
+      line: (text) => this.#dialogs.heard(run, text),
     });
     return {
       program,
@@ -300,17 +330,16 @@ export class Headless implements Backend {
   /** A process has ended: what it told before that comes first. */
   async #over(run: HeadlessRun, program: WorkerProcess, what: string): Promise<void> {
     const { runId } = run;
-    const { log, dialogs } = this.#options;
-    await this.#prompts.remove(runId);
-    for (const dialog of dialogs.list()) if (dialog.runId === runId) dialogs.close(dialog.id);
-    await gone(run.client);
-    await run.reported();
+    const { log } = this.#options;
+    this.#dialogs.over(runId);
+    await this.#removePrompts(runId);
+    await run.heardOut();
     if (run.process !== program || run.stopping) return;
     run.inTurn = false;
     log.warn({ runId, label: run.label, pid: program.pid, what }, "worker ended");
     if (run.isGreeted) await run.report({ type: "exited" });
     else {
-      const said = program.stderr.lastLine;
+      const said = program.stderr.gist;
       const why = `Pi ended (${what}) before it was ready${said === undefined ? "" : `: ${said.slice(0, 300)}`}`;
       await run.report({ type: "start.failed", stage: "agent_start", message: why });
     }
@@ -321,7 +350,7 @@ export class Headless implements Backend {
     try {
       await run.starting;
       await run.process?.end();
-      await this.#prompts.remove(runId);
+      await this.#removePrompts(runId);
       await this.#records.remove(runId);
       run.forget();
       await run.reported();
@@ -331,69 +360,6 @@ export class Headless implements Backend {
     } catch (error) {
       await run.report({ type: "stop.failed", message: messageOf(error) });
     }
-  }
-
-  /** Ends what an earlier host left behind: nobody can reach it any more. */
-  async #sweep(): Promise<void> {
-    const { log } = this.#options;
-    await this.#prompts.removeAll();
-    const records = await this.#records.all();
-    await Promise.all(
-      records.map(async ({ runId, pid, began }) => {
-        try {
-          if (await endLeftOver(pid, began)) return;
-          this.#unproven.add(runId);
-        } catch (error) {
-          this.#unproven.add(runId);
-          log.error({ runId, pid, error: messageOf(error) }, "cannot tell whether a worker of the last host lives");
-        }
-      }),
-    );
-  }
-
-  /** A line of the process: most are news of its turns, which come through its connection as well. */
-  #heard(run: HeadlessRun, line: string): void {
-    if (!line.startsWith('{"type":"extension_')) return;
-    let said: Record<string, unknown>;
-    try {
-      said = JSON.parse(line) as Record<string, unknown>;
-    } catch {
-      return;
-    }
-    if (said["type"] === "extension_error") {
-      this.#options.log.warn({ runId: run.runId, event: said["event"] }, "an extension failed in a worker");
-    } else if (said["type"] === "extension_ui_request") this.#dialog(run, said);
-  }
-
-  /** What it wants to know of a person. That it waits, the worker tells itself, in the order of its turns. */
-  #dialog(run: HeadlessRun, said: Record<string, unknown>): void {
-    const { method, id } = said as { method: Dialog["method"]; id: string };
-    if (!["select", "confirm", "input", "editor"].includes(method)) return;
-    const { rootOf, dialogs, log } = this.#options;
-    const { process: program } = run;
-    const dialog: Dialog = {
-      id: id.slice(0, 8),
-      runId: run.runId,
-      label: run.label,
-      method,
-      title: String(said["title"] ?? ""),
-      ...(typeof said["message"] === "string" && { message: said["message"] }),
-      ...(Array.isArray(said["options"]) && { options: said["options"].map(String) }),
-      ...(typeof said["placeholder"] === "string" && { placeholder: said["placeholder"] }),
-      ...(typeof said["prefill"] === "string" && { prefill: said["prefill"] }),
-    };
-    const answer = (given: DialogAnswer) => program?.say({ type: "extension_ui_response", id, ...given });
-    if (rootOf(run.owner)?.dialogs === "deny") {
-      log.info({ runId: run.runId, method }, "dialog denied");
-      return answer({ cancelled: true });
-    }
-    const timeout = typeof said["timeout"] === "number" ? said["timeout"] : undefined;
-    const timer = timeout === undefined ? undefined : setTimeout(() => dialogs.close(dialog.id), timeout).unref();
-    log.info({ runId: run.runId, dialog: dialog.id, method }, "dialog opened");
-    dialogs.open(run.owner, dialog, (given) => {
-      clearTimeout(timer);
-      answer(given);
-    });
   }
 }
 
@@ -409,38 +375,10 @@ export function headless(options: HeadlessOptions): { factory: BackendFactory; b
   };
 }
 
-function toldOf(order: Exclude<Order, { kind: "stop" }>): ToldOrder {
-  const { requestId } = order;
-  // A session outlives its run: what the next one is told first is not what this one was.
-  const orderId = order.kind === "start" ? `start.${requestId}` : order.orderId;
-  const kind = order.kind === "start" ? "task" : order.kind === "deliver" ? order.what : order.kind;
-  const details = order.kind === "deliver" ? order.details : {};
-  const askId = order.kind === "answer" ? order.askId : details["askId"];
-  return {
-    orderId,
-    kind,
-    text: orderText(order),
-    ...(requestId !== undefined && { requestId }),
-    ...(typeof askId === "string" && { askId }),
-    ...(typeof details["label"] === "string" && { label: details["label"] }),
-  };
-}
-
 /** Whatever runs below it that asks for `node` gets the one that Pi needs. */
 function withNodeFirst(env: NodeJS.ProcessEnv, node: string): NodeJS.ProcessEnv {
   return {
     ...env,
     PATH: [dirname(node), env["PATH"]].filter((part) => part !== undefined && part !== "").join(delimiter),
   };
-}
-
-async function gone(client: ControlClient | undefined): Promise<void> {
-  if (client === undefined || client.gone.aborted) return;
-  await new Promise<void>((done) => {
-    const late = setTimeout(done, 1_000);
-    client.gone.addEventListener("abort", () => {
-      clearTimeout(late);
-      done();
-    });
-  });
 }

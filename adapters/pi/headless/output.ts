@@ -46,11 +46,15 @@ export class Tail {
     return this.#text;
   }
 
-  /** The last line that says something. */
-  get lastLine(): string | undefined {
-    return this.#text
+  /** The line that says most of why a program ended: the last that names an error, else the last that says something. */
+  get gist(): string | undefined {
+    const lines = this.#text
       .split("\n")
       .map((line) => line.trim())
-      .findLast((line) => line !== "");
+      .filter((line) => line !== "" && !ASIDE.test(line));
+    return lines.findLast((line) => /error\b|cannot|failed/i.test(line)) ?? lines.at(-1);
   }
 }
+
+/** What Node says around an error: where it was thrown, and which Node it is. */
+const ASIDE = /^(at |Node\.js v|code: |requireStack: |[{}^~]|throw )/;

@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
+import { existsSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { readLines, Tail } from "./output.ts";
 import { beganAt } from "./records.ts";
@@ -39,9 +40,11 @@ export class WorkerProcess {
     this.ended = new Promise((resolve) => {
       const over = (what: string) => {
         this.#isOver = true;
+        // What it left behind in its group has nobody any more who would end it.
+        if (this.pid !== undefined) signalGroup(this.pid, "SIGKILL");
         resolve(what);
       };
-      this.#child.once("error", (error) => over(error.message));
+      this.#child.once("error", (error) => over(existsSync(cwd) ? error.message : `there is no folder ${cwd}`));
       this.#child.once("exit", (code, signal) => over(signal === null ? `code ${code}` : signal));
     });
   }
@@ -81,8 +84,6 @@ export class WorkerProcess {
       }
       if (this.isAlive) throw new Error(`process ${pid} does not end, not even by SIGKILL`);
     }
-    // What it left behind in its group.
-    if (pid !== undefined) signalGroup(pid, "SIGKILL");
   }
 }
 

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { PiCommand } from "../../host/shapes.ts";
@@ -27,6 +27,7 @@ export class ProcessRecords {
     this.#folder = join(directory, "processes");
   }
 
+  /** @throws Error when there is one that cannot be read: then nothing is known of the process. */
   async read(runId: string): Promise<ProcessRecord | undefined> {
     try {
       return JSON.parse(await readFile(this.#file(runId), "utf8")) as ProcessRecord;
@@ -36,26 +37,36 @@ export class ProcessRecords {
     }
   }
 
-  /** Replaces what was kept before; nobody ever sees half of it. */
+  /** Replaces what was kept before; nobody ever sees half of it, also after a power cut. */
   async write(record: ProcessRecord): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const draft = `${this.#file(record.runId)}.new`;
-    await writeFile(draft, JSON.stringify(record), { mode: 0o600 });
-    await rename(draft, this.#file(record.runId));
+    try {
+      const file = await open(draft, "w", 0o600);
+      try {
+        await file.writeFile(JSON.stringify(record));
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await rename(draft, this.#file(record.runId));
+    } catch (error) {
+      await rm(draft, { force: true });
+      throw error;
+    }
   }
 
   async remove(runId: string): Promise<void> {
     await rm(this.#file(runId), { force: true });
   }
 
-  /** Every record that can be read. */
-  async all(): Promise<ProcessRecord[]> {
+  /** The runs of which something is kept. */
+  async runs(): Promise<string[]> {
     const names = await readdir(this.#folder).catch((error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT") return [];
       throw error;
     });
-    const runs = names.filter((name) => name.endsWith(".json")).map((name) => name.slice(0, -".json".length));
-    return (await Promise.all(runs.map((runId) => this.read(runId)))).filter((record) => record !== undefined);
+    return names.filter((name) => name.endsWith(".json")).map((name) => name.slice(0, -".json".length));
   }
 
   #file(runId: string): string {
@@ -63,18 +74,45 @@ export class ProcessRecords {
   }
 }
 
-/** When a process began, as its system writes it; undefined when there is none of this id. */
-export async function beganAt(pid: number): Promise<string | undefined> {
+/** When a process began, as its system says it; undefined when there is none of this id that executes anything. */
+export function beganAt(pid: number): Promise<string | undefined> {
+  return process.platform === "linux" ? beganByProc(pid) : beganByPs(pid);
+}
+
+/** Not every Linux has `ps`, and a process for each look costs more than the look. Source: proc(5), `stat`. */
+async function beganByProc(pid: number): Promise<string | undefined> {
+  try {
+    const [stat, boot] = await Promise.all([
+      readFile(`/proc/${pid}/stat`, "utf8"),
+      // Ticks are counted from the machine's start.
+      readFile("/proc/sys/kernel/random/boot_id", "utf8"),
+    ]);
+    // The name in brackets may hold anything; the state is the third field, the start the 22nd.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const [state = ""] = fields;
+    return isOver(state) ? undefined : `${boot.trim()} ${fields[19]}`;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ESRCH") return undefined;
+    throw error;
+  }
+}
+
+async function beganByPs(pid: number): Promise<string | undefined> {
   try {
     const { stdout } = await promisify(execFile)("ps", ["-o", "lstart=,stat=", "-p", String(pid)], {
       env: { ...process.env, LC_ALL: "C", TZ: "UTC" },
     });
     const [, began = "", state = ""] = /^(.*\S)\s+(\S+)\s*$/.exec(stdout.trim()) ?? [];
-    // One that has ended and was not collected yet executes nothing.
-    return began === "" || state.startsWith("Z") ? undefined : began;
+    return began === "" || isOver(state) ? undefined : began;
   } catch (error) {
     // ps ends with 1 when it finds none.
     if ((error as { code?: unknown }).code === 1) return undefined;
     throw error;
   }
+}
+
+/** One that has ended and was not collected yet executes nothing. */
+function isOver(state: string): boolean {
+  return state.startsWith("Z") || state.startsWith("X");
 }

@@ -1,9 +1,12 @@
-import type { BackendEvent, BackendHost, Identity } from "../../../runtime/backend.ts";
-import type { ControlClient } from "../../../runtime/index.ts";
+import type { BackendEvent, BackendHost, Identity, Order } from "../../../runtime/backend.ts";
+import { orderText, type ControlClient } from "../../../runtime/index.ts";
 import { messageOf } from "../../../runtime/client.ts";
 import type { Log } from "../../host/log.ts";
 import type { ToldOrder } from "../../host/shapes.ts";
 import type { WorkerProcess } from "./process.ts";
+
+/** How long the connection of a process that has ended may take to end too, in milliseconds. */
+const HANGS_UP_MS = 1_000;
 
 interface Pending {
   order: ToldOrder;
@@ -43,6 +46,11 @@ export class HeadlessRun {
     return this.starting !== undefined || this.process?.isAlive === true ? "present" : "absent";
   }
 
+  /** It is being started, its model is at a turn, or it has not confirmed yet what begins one. */
+  get isBusy(): boolean {
+    return this.starting !== undefined || !this.isGreeted || this.inTurn || this.#pending.size > 0;
+  }
+
   /** Reports an event, after those before it. @returns whether the worker took it. */
   report(event: BackendEvent, requestId = this.requestId): Promise<boolean> {
     const reported = this.#reports.then(() => this.#host.report(this.runId, event, requestId));
@@ -58,8 +66,22 @@ export class HeadlessRun {
     await this.#reports;
   }
 
+  /** Resolves once everything is in that its process told before it ended. */
+  async heardOut(): Promise<void> {
+    const { client } = this;
+    if (client !== undefined && !client.gone.aborted) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const late = setTimeout(resolve, HANGS_UP_MS);
+      client.gone.addEventListener("abort", () => resolve());
+      await promise;
+      clearTimeout(late);
+    }
+    await this.reported();
+  }
+
   /** It is to be told this, now or when it is there. */
-  tell(order: ToldOrder): void {
+  tell(ordered: Exclude<Order, { kind: "stop" }>): void {
+    const order = toldOf(ordered);
     const pending = this.#pending.get(order.orderId);
     if (pending) delete pending.told;
     else this.#pending.set(order.orderId, { order });
@@ -89,4 +111,21 @@ export class HeadlessRun {
       });
     }
   }
+}
+
+function toldOf(order: Exclude<Order, { kind: "stop" }>): ToldOrder {
+  const { requestId } = order;
+  // A session outlives its run: what the next one is told first is not what this one was.
+  const orderId = order.kind === "start" ? `start.${requestId}` : order.orderId;
+  const kind = order.kind === "start" ? "task" : order.kind === "deliver" ? order.what : order.kind;
+  const details = order.kind === "deliver" ? order.details : {};
+  const askId = order.kind === "answer" ? order.askId : details["askId"];
+  return {
+    orderId,
+    kind,
+    text: orderText(order),
+    ...(requestId !== undefined && { requestId }),
+    ...(typeof askId === "string" && { askId }),
+    ...(typeof details["label"] === "string" && { label: details["label"] }),
+  };
 }

@@ -1,0 +1,78 @@
+import type { DialogAnswer, Dialogs } from "../../host/dialogs.ts";
+import type { Log } from "../../host/log.ts";
+import type { Dialog, RootSays } from "../../host/shapes.ts";
+import type { HeadlessRun } from "./run.ts";
+
+interface Options {
+  /** The root session that a worker belongs to in the end, while it is open. */
+  rootOf(owner: string): RootSays | undefined;
+  dialogs: Dialogs;
+  log: Log;
+}
+
+/** What waits for somebody; the others only show something. */
+const METHODS: readonly string[] = ["select", "confirm", "input", "editor"];
+
+/** The dialogs that extensions open in headless workers, until a person has answered. */
+export class WorkerDialogs {
+  readonly #options: Options;
+
+  constructor(options: Options) {
+    this.#options = options;
+  }
+
+  /** A line of the process: most are news of its turns, which come through its connection as well. */
+  heard(run: HeadlessRun, line: string): void {
+    if (!line.startsWith('{"type":"extension_')) return;
+    let said: Record<string, unknown>;
+    try {
+      said = JSON.parse(line) as Record<string, unknown>;
+    } catch {
+      return;
+    }
+    if (said["type"] === "extension_error") {
+      this.#options.log.warn({ runId: run.runId, event: said["event"] }, "an extension failed in a worker");
+    } else if (said["type"] === "extension_ui_request") this.#opened(run, said);
+  }
+
+  /** The worker's process is over, and with it whatever it asked. */
+  over(runId: string): void {
+    const { dialogs } = this.#options;
+    for (const dialog of dialogs.list()) if (dialog.runId === runId) dialogs.close(dialog.id);
+  }
+
+  /** What it wants to know of a person. That it waits, the worker tells itself, in the order of its turns. */
+  #opened(run: HeadlessRun, said: Record<string, unknown>): void {
+    const { method, id } = said as { method: Dialog["method"]; id: string };
+    if (typeof id !== "string" || !METHODS.includes(method)) return;
+    const { rootOf, dialogs, log } = this.#options;
+    const { process: program } = run;
+    const dialog = dialogOf(run, method, said, id);
+    const answer = (given: DialogAnswer) => program?.say({ type: "extension_ui_response", id, ...given });
+    if (rootOf(run.owner)?.dialogs === "deny") {
+      log.info({ runId: run.runId, method }, "dialog denied");
+      return answer({ cancelled: true });
+    }
+    const timeout = typeof said["timeout"] === "number" ? said["timeout"] : undefined;
+    const timer = timeout === undefined ? undefined : setTimeout(() => dialogs.close(dialog.id), timeout).unref();
+    log.info({ runId: run.runId, dialog: dialog.id, method }, "dialog opened");
+    dialogs.open(run.owner, dialog, (given) => {
+      clearTimeout(timer);
+      answer(given);
+    });
+  }
+}
+
+function dialogOf(run: HeadlessRun, method: Dialog["method"], said: Record<string, unknown>, id: string): Dialog {
+  return {
+    id: id.slice(0, 8),
+    runId: run.runId,
+    label: run.label,
+    method,
+    title: String(said["title"] ?? ""),
+    ...(typeof said["message"] === "string" && { message: said["message"] }),
+    ...(Array.isArray(said["options"]) && { options: said["options"].map(String) }),
+    ...(typeof said["placeholder"] === "string" && { placeholder: said["placeholder"] }),
+    ...(typeof said["prefill"] === "string" && { prefill: said["prefill"] }),
+  };
+}
