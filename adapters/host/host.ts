@@ -26,6 +26,7 @@ import {
 } from "./requests.ts";
 import { Roots } from "./roots.ts";
 import type { HostStatus, RootHears, RootSays, WorkerAsks, WorkerSays, WorkerTells } from "./shapes.ts";
+import { connectHost } from "./start.ts";
 import { bearerOf, readKey, tokenFor } from "./tokens.ts";
 import { isNewer } from "./versions.ts";
 
@@ -76,12 +77,12 @@ export class Host {
   /**
    * Opens the herd of the folder and serves it until it is time to leave.
    * @param ready called once it answers.
-   * @returns why it left.
+   * @returns why it left; undefined when another host serves the folder already.
    * @throws HerdError `store_locked` when another process has the store, and what else speaks against opening it.
    */
-  static async serve(options: HostOptions, ready: (host: Host) => void): Promise<string> {
+  static async serve(options: HostOptions, ready: (host: Host) => void): Promise<string | undefined> {
     const host = new Host(options);
-    await host.#open();
+    if (!(await host.#openUnlessServed())) return undefined;
     ready(host);
     const looks = setInterval(() => void host.#look().catch((error) => host.stop(messageOf(error))), LOOK_MS);
     try {
@@ -95,6 +96,23 @@ export class Host {
   /** Asks it to leave. */
   stop(why: string): void {
     this.#over.resolve(why);
+  }
+
+  /** One that has the folder serves it, or is just leaving. @returns whether it is open here. */
+  async #openUnlessServed(): Promise<boolean> {
+    const { directory, version } = this.#options;
+    for (const until = Date.now() + ROOM_MS; ;) {
+      try {
+        await this.#open();
+        return true;
+      } catch (error) {
+        if (!(error instanceof HerdError) || error.reason !== "store_locked") throw error;
+        const served = await connectHost({ directory, bearer: { role: "observer" }, version });
+        await served?.close(LOOK_MS);
+        if (served !== undefined) return false;
+        if (Date.now() >= until) throw error;
+      }
+    }
   }
 
   async #open(): Promise<void> {
@@ -117,7 +135,7 @@ export class Host {
       directory,
       backends: [factory],
       definitions: () => [join(agents, "agents"), ...projectsOf(this.#roots.all())],
-      waitForLockMs: ROOM_MS,
+      waitForLockMs: LOOK_MS,
       control: {
         token: tokenFor(key, { role: "person" }),
         admit: (token, { version }) => {
@@ -140,7 +158,7 @@ export class Host {
       "host/status": (_, client) => this.#status(client.grant),
       "host/stop": (_, client) => {
         only(client, "person");
-        this.#options.log.info("asked to stop");
+        this.#options.log.info({ by: client.pid }, "asked to stop");
         setImmediate(() => this.stop("stopped by its user"));
         return { pid: process.pid };
       },

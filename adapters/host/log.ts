@@ -1,12 +1,7 @@
 import { mkdirSync } from "node:fs";
-import { join } from "node:path";
 import { pino, type Logger } from "pino";
 import { createStream } from "rotating-file-stream";
-
-/** Where a host's log files are: the current one and the two before it. */
-export function logFolder(directory: string): string {
-  return join(directory, "log");
-}
+import { logFolder } from "./place.ts";
 
 export interface Log extends Logger {}
 

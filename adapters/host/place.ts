@@ -15,3 +15,8 @@ export function agentDirectory(env: Environment = process.env): string {
 export function hostDirectory(env: Environment = process.env): string {
   return join(agentDirectory(env), "herd");
 }
+
+/** Where a host's log files are: the current one and the two before it. */
+export function logFolder(directory: string): string {
+  return join(directory, "log");
+}

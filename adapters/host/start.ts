@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, openSync, closeSync } from "node:fs";
-import { mkdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -10,6 +10,8 @@ import { readKey, tokenFor, type Bearer } from "./tokens.ts";
 
 /** How long a host may take until it answers, in milliseconds: also one whose place another one is just leaving. */
 const START_MS = 20_000;
+/** How long one of another version may take to make room, which it does as soon as no worker's turn runs. */
+const ROOM_MS = 5_000;
 /** Between two looks for it. */
 const LOOK_MS = 20;
 
@@ -39,7 +41,7 @@ export async function connectHost({ directory, bearer, version }: Visitor): Prom
  * @throws HerdError `host_not_started` with what it said, `node_too_old`, or why it does not let this client in.
  */
 export async function reachHost(visitor: Visitor): Promise<{ connection: Connection; started: boolean }> {
-  const running = await connectHost(visitor);
+  const running = await connectOnceThereIsRoom(visitor);
   if (running) return { connection: running, started: false };
   const { directory } = visitor;
   const host = await start(visitor);
@@ -57,6 +59,32 @@ export async function reachHost(visitor: Visitor): Promise<{ connection: Connect
   }
 }
 
+/** An older host that speaks another version of the protocol leaves by itself, unless its workers are at work. */
+async function connectOnceThereIsRoom(visitor: Visitor): Promise<Connection | undefined> {
+  for (const until = Date.now() + ROOM_MS; ;) {
+    try {
+      return await connectHost(visitor);
+    } catch (error) {
+      if (!(error instanceof HerdError) || error.reason !== "control_version") throw error;
+      if (Date.now() >= until) throw otherHost(visitor.directory, error);
+    }
+    await pause(LOOK_MS);
+  }
+}
+
+function otherHost(directory: string, cause: HerdError): HerdError {
+  return new HerdError({
+    category: cause.category,
+    reason: cause.reason,
+    message: `The background process that serves ${directory} is of another version of pi-herd than this program`,
+    nextAction:
+      "wait until its workers have finished their turns, when an older one makes room by itself, or end it with herd stop; " +
+      "where it is the newer one, update pi-herd here",
+    operation: "hello",
+    cause,
+  });
+}
+
 interface Starting {
   child: ChildProcess;
   failed?: unknown;
@@ -64,7 +92,7 @@ interface Starting {
 
 async function start({ directory, env = process.env }: Visitor): Promise<Starting> {
   const node = await findNode(env);
-  await mkdir(directory, { recursive: true, mode: 0o700 });
+  // Its folder is there: so is the key.
   const said = openSync(startLog(directory), "w", 0o600);
   try {
     const child = spawn(node, [command(), "serve", "--directory", directory], {
@@ -100,30 +128,33 @@ async function usable(directory: string): Promise<Buffer> {
   try {
     return await readKey(directory);
   } catch (error) {
-    throw new HerdError({
-      category: "internal_failure",
-      reason: "host_not_started",
-      message: `The folder of the background process, ${directory}, cannot be used: ${messageOf(error)}`,
-      nextAction: "make room on its disk and let this user write there, or set PI_CODING_AGENT_DIR to another folder",
-      operation: "serve",
-      cause: error,
-    });
+    throw unusable(directory, error);
   }
+}
+
+/** The folder of a host cannot be read or written. */
+export function unusable(directory: string, cause: unknown): HerdError {
+  if (cause instanceof HerdError) return cause;
+  return new HerdError({
+    category: "internal_failure",
+    reason: "host_not_started",
+    message: `The folder of the background process, ${directory}, cannot be used: ${messageOf(cause)}`,
+    nextAction: "make room on its disk and let this user write there, or set PI_CODING_AGENT_DIR to another folder",
+    operation: "serve",
+    cause,
+  });
 }
 
 async function notStarted(directory: string, { child, failed }: Starting): Promise<HerdError> {
   const said = await readFile(startLog(directory), "utf8").catch(() => "");
-  const lines = said
-    .trim()
-    .split("\n")
-    .filter((line) => line.trim() !== "");
+  const lines = said.split("\n").filter((line) => line.trim() !== "");
   const end =
     child.exitCode === null ? `no answer within ${START_MS / 1_000} s` : `it ended with code ${child.exitCode}`;
   const why = failed === undefined ? (lines.at(-1) ?? end) : messageOf(failed);
   return new HerdError({
     category: "internal_failure",
     reason: "host_not_started",
-    message: `The background process of the herd did not start: ${why.slice(0, 500)}`,
+    message: `The background process of the herd did not start: ${why.replace(/ Next: .*$/, "").slice(0, 500)}`,
     nextAction: `look with herd doctor --directory ${JSON.stringify(directory)}, mend what it names, and try again`,
     operation: "serve",
     details: { directory, output: lines.slice(-20) },

@@ -17,19 +17,20 @@ export type Bearer =
   | { role: "worker"; runId: string; launch: string };
 
 const VERSION = "herd1";
+const KEY_BYTES = 32;
 
-/** The key of the tokens of a host's folder; made when it is missing. */
+/** The key of the tokens of a host's folder; made when it is missing. @throws HerdError `bad_key`. */
 export async function readKey(directory: string): Promise<Buffer> {
   const file = join(directory, "key");
   try {
-    return Buffer.from((await readFile(file, "utf8")).trim(), "base64url");
+    return await keyIn(file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const draft = `${file}.${process.pid}.${randomBytes(4).toString("hex")}`;
   try {
-    await writeFile(draft, randomBytes(32).toString("base64url"), { mode: 0o600 });
+    await writeFile(draft, randomBytes(KEY_BYTES).toString("base64url"), { mode: 0o600, flush: true });
     await chmod(draft, 0o600);
     // Whoever comes second takes the key of the first.
     await link(draft, file).catch((error: NodeJS.ErrnoException) => {
@@ -38,7 +39,20 @@ export async function readKey(directory: string): Promise<Buffer> {
   } finally {
     await rm(draft, { force: true });
   }
-  return Buffer.from((await readFile(file, "utf8")).trim(), "base64url");
+  return keyIn(file);
+}
+
+/** @throws HerdError `bad_key`: with an empty one, everybody could make tokens. */
+async function keyIn(file: string): Promise<Buffer> {
+  const key = Buffer.from((await readFile(file, "utf8")).trim(), "base64url");
+  if (key.length === KEY_BYTES) return key;
+  throw new HerdError({
+    category: "internal_failure",
+    reason: "bad_key",
+    message: `The file ${file} is damaged: it holds ${key.length} bytes of a key instead of ${KEY_BYTES}`,
+    nextAction: `end the background process if it runs, and remove ${file}: the next start makes a new one`,
+    operation: "hello",
+  });
 }
 
 /** The token of a bearer. */

@@ -31,7 +31,8 @@ export interface ControlClient {
 /** Who may use the control socket of a herd, and what its program offers there besides. */
 export interface ControlOptions {
   /**
-   * What a client may do, by the token that it shows; everything unless set.
+   * What a client may do, by the token that it shows; everything unless set. One that speaks another version of the
+   * protocol is asked about too, and refused whatever this says.
    * @throws HerdError why it is not let in.
    */
   admit?(token: string | undefined, client: { pid: number; version: string | undefined }): Grant;

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import type { z } from "zod";
 import { createMessageConnection, type CancellationToken, type MessageConnection } from "vscode-jsonrpc/node";
 import type { VisitRequest } from "../asks/visit-shapes.ts";
 import type { Door, DoorRequest } from "../doors/shapes.ts";
@@ -109,19 +110,18 @@ export class Session implements ControlClient {
     const hello = Hello.safeParse(said);
     if (!hello.success || hello.data.protocol !== PROTOCOL) {
       const theirs = hello.data?.protocol ?? "unknown";
+      // Who lets clients in hears of this one too: an older program may make room for a newer one.
+      if (hello.success) this.#admitted(hello.data);
       return this.#refuse("hello", otherVersion(hello.data?.pid, theirs, PROTOCOL));
     }
     if (this.#isFull) return this.#refuse("hello", tooManyClients());
     const isFirst = !this.#greeted;
     if (isFirst) {
-      const { pid, token, version } = hello.data;
-      try {
-        this.#grant = this.#host.access.admit?.(token, { pid, version }) ?? { role: "person" };
-      } catch (error) {
-        return this.#refuse("hello", error);
-      }
-      this.#pid = pid;
-      this.#clientVersion = version;
+      const admitted = this.#admitted(hello.data);
+      if ("error" in admitted) return this.#refuse("hello", admitted.error);
+      this.#grant = admitted.grant;
+      this.#pid = hello.data.pid;
+      this.#clientVersion = hello.data.version;
     }
     this.#greeted = true;
     clearTimeout(this.#deadline);
@@ -129,6 +129,15 @@ export class Session implements ControlClient {
     await this.#host.opened;
     const { directory, status } = this.#host;
     return { protocol: PROTOCOL, pid: process.pid, version: this.#version, directory, status };
+  }
+
+  /** What the client may do, or why it is not let in. */
+  #admitted({ pid, token, version }: z.infer<typeof Hello>) {
+    try {
+      return { grant: this.#host.access.admit?.(token, { pid, version }) ?? ({ role: "person" } as const) };
+    } catch (error) {
+      return { error };
+    }
   }
 
   async #answer(method: Method, params: unknown, token: CancellationToken): Promise<unknown> {

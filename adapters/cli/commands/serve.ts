@@ -1,8 +1,9 @@
 import { fileURLToPath } from "node:url";
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
-import { HerdError } from "../../../runtime/index.ts";
-import { connectHost } from "../../host/start.ts";
+import { HerdError, messageOf } from "../../../runtime/client.ts";
+import { unusable } from "../../host/start.ts";
+import { readKey } from "../../host/tokens.ts";
 import { UsageError } from "../errors.ts";
 import { withHostDirectory } from "../output.ts";
 
@@ -25,6 +26,9 @@ async function serve(directory: string, version: string, leaveAfterMs: number): 
   // Nothing that it makes is for anybody else.
   process.umask(0o077);
   const [{ Host }, { openLog }] = await Promise.all([import("../../host/host.ts"), import("../../host/log.ts")]);
+  await readKey(directory).catch((error: unknown) => {
+    throw unusable(directory, error);
+  });
   const { log, close } = openLog(directory);
   process.on("warning", ({ name, message }) => log.warn({ name }, message));
   try {
@@ -33,21 +37,14 @@ async function serve(directory: string, version: string, leaveAfterMs: number): 
       for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => host.stop(signal));
       log.info({ pid: process.pid, version, directory, node: process.versions.node }, "serves");
     });
-    log.info({ why }, "left");
+    log.info({ why }, why === undefined ? "another one serves already" : "left");
   } catch (error) {
     const reason = error instanceof HerdError ? error.reason : undefined;
-    log.error({ reason, error: error instanceof Error ? error.message : String(error) }, "could not serve");
-    // One instance: whoever has the folder already serves it.
-    if (reason !== "store_locked" || !(await isServed(directory, version))) throw error;
+    log.error({ reason, error: messageOf(error) }, "could not serve");
+    throw error;
   } finally {
     await close();
   }
-}
-
-async function isServed(directory: string, version: string): Promise<boolean> {
-  const connection = await connectHost({ directory, bearer: { role: "observer" }, version });
-  await connection?.close(1_000);
-  return connection !== undefined;
 }
 
 /** What Pi loads: a file of the package itself, in a checkout beside the sources. */
