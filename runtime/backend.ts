@@ -32,6 +32,8 @@ export interface Backend {
    * keeps at most 40 lines and 8 KiB of it, and waits at most two seconds.
    */
   diagnose?(runId: string): Promise<string>;
+  /** The worker is gone for good, whether or not it had to be stopped: what is kept of it can go. May come again. */
+  forget?(runId: string): void;
   /**
    * Whether a worker could be started here at all, looked at before anything changes.
    * @throws HerdError `not_running_inside_herdr` or `invalid_request`.

@@ -164,30 +164,35 @@ export class Host {
       },
       "root/here": async (says, client) => this.#root(says, client),
       "dialog/answer": (says, client) => {
+        const { grant } = client;
+        if (grant.role !== "owner") only(client, "person");
         const { dialog, answer } = parsed<{ dialog: string; answer: string | DialogAnswer }>(
           "answer",
           DialogAnswerSays,
           says,
         );
-        const { grant } = client;
-        if (grant.role !== "owner") only(client, "person");
         const answered = this.#dialogs.answer(dialog, answer, grant.role === "owner" ? grant.id : undefined);
         this.#options.log.info({ dialog: answered.id, runId: answered.runId }, "dialog answered");
         return { label: answered.label, dialog: answered.id };
       },
-      "worker/hello": (says, client) =>
-        this.#backend.hello(client, workerOf(client), parsed<WorkerSays>("worker/hello", WorkerHello, says)),
+      "worker/hello": (says, client) => {
+        const worker = workerOf(client);
+        return this.#backend.hello(client, worker, parsed<WorkerSays>("worker/hello", WorkerHello, says));
+      },
       "worker/report": (says, client) => {
+        const { runId } = workerOf(client);
         const { told, ...about } = parsed<WorkerTells>("worker/report", WorkerReport, says);
-        return this.#backend.report(client, workerOf(client).runId, told, about);
+        return this.#backend.report(client, runId, told, about);
       },
       "worker/ask": (says, client) => {
+        const { runId } = workerOf(client);
         const { request, ...about } = parsed<WorkerAsks>("worker/ask", WorkerAsk, says);
-        return this.#backend.ask(client, workerOf(client).runId, request, about);
+        return this.#backend.ask(client, runId, request, about);
       },
       "worker/subagent": (says, client) => {
+        const { runId } = workerOf(client);
         const { request } = parsed<{ request: unknown }>("worker/subagent", WorkerSubagent, says);
-        return this.#backend.subagent(client, workerOf(client).runId, request);
+        return this.#backend.subagent(client, runId, request);
       },
     };
   }

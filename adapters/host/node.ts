@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { accessSync, constants } from "node:fs";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { HerdError, messageOf } from "../../runtime/client.ts";
 
@@ -41,6 +41,14 @@ export function onPath(name: string, env: NodeJS.ProcessEnv = process.env): stri
     }
   }
   return undefined;
+}
+
+/** Whatever runs below it that asks for `node` gets the one that Pi needs. */
+export function withNodeFirst(env: NodeJS.ProcessEnv, node: string): NodeJS.ProcessEnv {
+  return {
+    ...env,
+    PATH: [dirname(node), env["PATH"]].filter((part) => part !== undefined && part !== "").join(delimiter),
+  };
 }
 
 function tooOld(message: string): HerdError {

@@ -43,7 +43,7 @@ export class Backends implements BackendHost, ProcessExecutor {
     this.#orders = new Orders(engine, this.#backends, (treeId, runId) => this.#recovery.prove(treeId, runId));
     this.presence = new Presence(engine, this.#backends);
     this.launches = new Launches(engine, this.#backends, this.#orders, this.presence);
-    this.stops = new Stops(engine, this.#orders, this.presence);
+    this.stops = new Stops(engine, this.#backends, this.#orders, this.presence);
     this.#recovery = new Recovery(engine, this.#orders, this.presence, this.launches, this.stops);
   }
 
@@ -160,6 +160,7 @@ export class Backends implements BackendHost, ProcessExecutor {
         this.#orders.drop(step, runId, "watch", ...this.#orders.beginnings(worker.context));
         // What executed a one-shot worker is not needed any more; only its row waits for the owner.
         if (!reusable && step.worker(runId)?.context.lost !== true) this.#stop(step, base);
+        else if (!reusable) step.after(() => this.stops.forget(base.backend, runId));
         // What it never heard was meant for this assignment.
         if (worker.context.unacknowledged > 0) {
           step.after(() => this.#engine.kernel.inBackground(this.#forget(runId, ({ kind }) => kind === "steer")));

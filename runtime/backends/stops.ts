@@ -1,5 +1,7 @@
+import type { Backend } from "../backend.ts";
 import { releaseSession } from "../claims.ts";
 import type { Engine } from "../engine.ts";
+import { messageOf } from "../errors.ts";
 import type { OrderRecord } from "../kernel/records.ts";
 import type { Step } from "../kernel/step.ts";
 import type { WorkerView } from "../kernel/tree.ts";
@@ -31,10 +33,12 @@ export class Stops {
   readonly #engine: Engine;
   readonly #orders: Orders;
   readonly #presence: Presence;
+  readonly #backends: ReadonlyMap<string, Backend>;
   readonly #open = new Map<string, Open>();
 
-  constructor(engine: Engine, orders: Orders, presence: Presence) {
+  constructor(engine: Engine, backends: ReadonlyMap<string, Backend>, orders: Orders, presence: Presence) {
     this.#engine = engine;
+    this.#backends = backends;
     this.#orders = orders;
     this.#presence = presence;
   }
@@ -80,7 +84,12 @@ export class Stops {
     else if (order) step.del(key);
     if (order?.holds) releaseSession(step, runId, order.holds);
     // Known before whoever waits for the end of the worker looks.
-    step.after(() => (kept ? this.keep(kept) : this.#done(runId, worker === undefined)));
+    const backend = order?.backend ?? worker?.context.backend ?? "";
+    step.after(() => {
+      if (kept) return this.keep(kept);
+      this.#done(runId, worker === undefined);
+      this.forget(backend, runId);
+    });
     if (closes) step.send(runId, { type: "backend.gone" });
     this.#presence.trust(runId);
     return true;
@@ -105,6 +114,17 @@ export class Stops {
       // Also when nobody ever says what became of it.
       open.dueAt = now + pauseAfter(++open.attempts);
       this.#engine.kernel.inBackground(this.#again(runId, open));
+    }
+  }
+
+  /** Tells the backend that a worker is gone for good. */
+  forget(backend: string, runId: string): void {
+    try {
+      this.#backends.get(backend)?.forget?.(runId);
+    } catch (error) {
+      process.emitWarning(`the backend "${backend}" could not forget a run: ${messageOf(error)}`, {
+        type: "HerdBackendWarning",
+      });
     }
   }
 

@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { delimiter, dirname, join } from "node:path";
+import { join } from "node:path";
 import type { Backend, BackendFactory, BackendHost, Identity, Launch, Order } from "../../../runtime/backend.ts";
 import { HerdError, type ControlClient } from "../../../runtime/index.ts";
 import { messageOf } from "../../../runtime/client.ts";
 import type { Dialogs } from "../../host/dialogs.ts";
 import type { Log } from "../../host/log.ts";
 import type { PiCommand, RootSays, Told, WorkerHears, WorkerSays } from "../../host/shapes.ts";
+import { withNodeFirst } from "../../host/node.ts";
 import { badToken, tokenFor } from "../../host/tokens.ts";
 import { contextFiles } from "./context.ts";
 import { ENV } from "../environment.ts";
@@ -49,6 +50,7 @@ export class Headless implements Backend {
   readonly #runs = new Map<string, HeadlessRun>();
   readonly #leftOvers: LeftOvers;
   readonly #dialogs: WorkerDialogs;
+  #forgetting: Promise<unknown> = Promise.resolve();
 
   constructor(options: HeadlessOptions, host: BackendHost) {
     this.#options = options;
@@ -108,6 +110,12 @@ export class Headless implements Backend {
     return this.#runs.get(runId)?.process?.stderr.text ?? "";
   }
 
+  forget(runId: string): void {
+    const run = this.#runs.get(runId);
+    this.#runs.delete(runId);
+    this.#forgetting = Promise.all([this.#forgetting, this.#removeRecord(runId, run?.process?.ended)]);
+  }
+
   /** Headless workers live as long as this program: they go on from their sessions when it is there again. */
   async close(): Promise<void> {
     const ends = [...this.#runs.values()].map(async (run) => {
@@ -115,6 +123,7 @@ export class Headless implements Backend {
       await run.process?.end();
       await this.#removePrompts(run.runId);
     });
+    await this.#forgetting;
     for (const end of await Promise.allSettled(ends)) {
       if (end.status === "rejected") this.#options.log.error({ error: messageOf(end.reason) }, "worker not ended");
     }
@@ -240,6 +249,16 @@ export class Headless implements Backend {
     }
   }
 
+  /** What its process still does about its record comes before. */
+  async #removeRecord(runId: string, ended: Promise<unknown> | undefined): Promise<void> {
+    try {
+      await ended;
+      await this.#records.remove(runId);
+    } catch (error) {
+      this.#options.log.error({ runId, error: messageOf(error) }, "the record of a worker's process stays");
+    }
+  }
+
   /** One that stays is removed at the next start of the host. */
   async #removePrompts(runId: string): Promise<void> {
     await this.#prompts.remove(runId).catch((error: unknown) => {
@@ -351,12 +370,12 @@ export class Headless implements Backend {
       await run.starting;
       await run.process?.end();
       await this.#removePrompts(runId);
+      // Not only when it is forgotten: this program may end before that.
       await this.#records.remove(runId);
       run.forget();
       await run.reported();
       this.#options.log.info({ runId, label: run.label }, "worker stopped");
       await run.report({ type: "gone" });
-      this.#runs.delete(runId);
     } catch (error) {
       await run.report({ type: "stop.failed", message: messageOf(error) });
     }
@@ -372,13 +391,5 @@ export function headless(options: HeadlessOptions): { factory: BackendFactory; b
       if (made === undefined) throw new Error("the herd is not open yet");
       return made;
     },
-  };
-}
-
-/** Whatever runs below it that asks for `node` gets the one that Pi needs. */
-function withNodeFirst(env: NodeJS.ProcessEnv, node: string): NodeJS.ProcessEnv {
-  return {
-    ...env,
-    PATH: [dirname(node), env["PATH"]].filter((part) => part !== undefined && part !== "").join(delimiter),
   };
 }
