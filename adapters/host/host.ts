@@ -127,7 +127,7 @@ export class Host {
       key,
       extension,
       rootOf: (owner) => this.#roots.of(owner),
-      findPi: () => this.#roots.anyPi() ?? findPi(),
+      findPi: async () => this.#roots.anyPi() ?? (await findPi()),
       dialogs: this.#dialogs,
       log,
     });

@@ -21,6 +21,11 @@ export async function findPi(env: NodeJS.ProcessEnv = process.env): Promise<PiCo
   });
 }
 
+/** Whether it can still be started: what a session said of itself may have been updated or removed since. */
+export function isInstalled({ node, cli }: PiCommand): boolean {
+  return existsSync(node) && existsSync(cli);
+}
+
 /** The program that Node runs, of what was found under the name of the command. */
 export function cliOf(path: string): string | undefined {
   return /\.(js|mjs|cjs)$/.test(path) ? path : undefined;

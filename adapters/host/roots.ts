@@ -1,4 +1,5 @@
 import type { ControlClient, Herd } from "../../runtime/index.ts";
+import { isInstalled } from "./pi-command.ts";
 import type { Elsewhere, PiCommand, RootSays } from "./shapes.ts";
 
 interface Root {
@@ -42,10 +43,9 @@ export class Roots {
     return root?.says.hasUI ? root.client : undefined;
   }
 
-  /** The Pi of any session. */
-  anyPi(): Promise<PiCommand> | undefined {
-    const [first] = this.#roots.values();
-    return first && Promise.resolve(first.says.pi);
+  /** The Pi of any session that is still there. */
+  anyPi(): PiCommand | undefined {
+    return this.all().find(({ pi }) => isInstalled(pi))?.pi;
   }
 
   /** Workers of other sessions in the same folder. */

@@ -187,7 +187,7 @@ describe("a token", () => {
     });
     for (const method of ["herd/owners", "herd/tick", "herd/backup", "host/stop", "worker/report", "worker/hello"]) {
       const says = method === "herd/backup" ? { directory: place.base } : {};
-      expect((await refused(own.request(method, says))).reason, method).toBe("not_granted");
+      expect([method, (await refused(own.request(method, says))).reason]).toEqual([method, "not_granted"]);
     }
     const observer = await client(place, { role: "observer" });
     expect(await observer.request("herd/owners", {})).toEqual([]);
@@ -198,14 +198,17 @@ describe("a token", () => {
       ["root/here", {}],
       ["dialog/answer", { dialog: "x", answer: "yes" }],
     ] as const) {
-      expect(await refused(observer.request(method, says)), method).toMatchObject({ reason: "not_granted" });
+      expect([method, (await refused(observer.request(method, says))).reason]).toEqual([method, "not_granted"]);
     }
     const key = await readKey(place.herd);
     const good = tokenFor(key, { role: "root", session: "root-session" });
     const forged = tokenFor(Buffer.alloc(32), { role: "person" });
     for (const token of ["", "nonsense", `${good}x`, forged, good.replace(/\.[^.]+\./, ".WyJwZXJzb24iXQ.")]) {
       const error = await refused(Connection.open(place.herd, { token }));
-      expect(error, token).toMatchObject({ reason: "bad_token", nextAction: expect.stringContaining("herd command") });
+      expect({ token, ...error.toJSON() }).toMatchObject({
+        reason: "bad_token",
+        nextAction: expect.stringContaining("herd command"),
+      });
     }
     host.child.kill("SIGTERM");
     expect(await host.ended).toEqual({ code: 0, stdout: "", stderr: "" });
@@ -238,7 +241,7 @@ describe("a token", () => {
       ["worker/subagent", { request: { action: "list" } }],
     ] as const;
     for (const [method, says] of calls) {
-      expect(await refused(nested.request(method, says)), method).toMatchObject({ reason: "bad_token" });
+      expect([method, (await refused(nested.request(method, says))).reason]).toEqual([method, "bad_token"]);
     }
     expect(
       await refused(nested.request("owner/list", { owner: { id: "root-session" }, cwd: place.cwd })),

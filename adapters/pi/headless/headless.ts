@@ -8,6 +8,7 @@ import type { Dialogs } from "../../host/dialogs.ts";
 import type { Log } from "../../host/log.ts";
 import type { PiCommand, RootSays, Told, WorkerHears, WorkerSays } from "../../host/shapes.ts";
 import { withNodeFirst } from "../../host/node.ts";
+import { isInstalled } from "../../host/pi-command.ts";
 import { badToken, tokenFor } from "../../host/tokens.ts";
 import { contextFiles } from "./context.ts";
 import { ENV } from "../environment.ts";
@@ -17,6 +18,7 @@ import { WorkerProcess } from "./process.ts";
 import { PromptFiles } from "./prompts.ts";
 import { beganAt, ProcessRecords, type ProcessRecord } from "./records.ts";
 import { HeadlessRun } from "./run.ts";
+import { checkSkills } from "./skills.ts";
 import { WorkerDialogs } from "./worker-dialogs.ts";
 
 /** How long a process that takes up its work again may take until it says who it is, in milliseconds. */
@@ -299,11 +301,13 @@ export class Headless implements Backend {
     const { directory, key, extension, rootOf, findPi, agentDirectory } = this.#options;
     const root = rootOf(launch.owner);
     const before = await this.#records.read(runId);
-    const pi = root?.pi ?? before?.pi ?? (await findPi());
+    // One that was updated meanwhile may be somewhere else.
+    const pi = [root?.pi, before?.pi].find((known) => known && isInstalled(known)) ?? (await findPi());
     const trusted = root?.cwd === launch.cwd ? root.trusted : (before?.trusted ?? false);
     const model = before?.model ?? root?.model;
     const thinking = before?.thinking ?? root?.thinking;
     const { policy, sessionPath } = launch;
+    checkSkills(policy, launch.cwd);
     const prompts = await this.#prompts.write(runId, {
       role: policy?.systemPrompt ?? "",
       delegates: policy?.delegates ?? false,

@@ -154,7 +154,10 @@ export class WorkerSession {
       return "No model is chosen for this worker: run pi and choose one with /model, or name one in its definition";
     }
     // What is known of it at the start may lag behind an extension that brings it.
-    if (modelRegistry.hasConfiguredAuth(model) || (await modelRegistry.getApiKeyAndHeaders(model)).ok) return undefined;
+    if (modelRegistry.hasConfiguredAuth(model)) return undefined;
+    const auth = await modelRegistry.getApiKeyAndHeaders(model);
+    // Where Pi knows no way to get a key it says ok as well, and names none.
+    if (auth.ok && ("apiKey" in auth || Object.keys(auth.headers ?? {}).length > 0)) return undefined;
     return `There is no key for the model ${model.provider}/${model.id}: run pi and /login, or set the key of ${model.provider} in the environment`;
   }
 

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished } from "vitest";
+import { onTestFinished } from "vitest";
 import type { HostStatus } from "../../../adapters/host/shapes.ts";
 import { connectHost } from "../../../adapters/host/start.ts";
 import type { Bearer } from "../../../adapters/host/tokens.ts";
@@ -86,7 +86,7 @@ export class Root {
 
   async assign(label: string, task: string, more: object = {}): Promise<void> {
     const answer = await this.subagent({ action: "assign", agent: "generalist", label, task, ...more });
-    expect(answer).toMatchObject({ ok: true });
+    if (answer.ok !== true) throw new Error(`"${label}" was not assigned: ${JSON.stringify(answer)}`);
   }
 
   async worker(label: string): Promise<any> {
