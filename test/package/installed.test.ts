@@ -8,6 +8,8 @@ import { installPackage, type Installed } from "../../tools/package/install.ts";
 import { npm, RegistryUnreachable, shellEnv } from "../../tools/package/npm.ts";
 import { binary, root } from "../../tools/run.ts";
 import { blocksOf, page } from "../docs/page.ts";
+import { model, piPlace, runHerd, runPi } from "../support/pi/place.ts";
+import { subagent, task } from "../support/pi/session.ts";
 import { walkThrough } from "../docs/walkthrough.ts";
 
 const required = process.env["HERD_E2E"] === "required";
@@ -65,6 +67,33 @@ describe.skipIf(installed === undefined)("the package, installed in an empty fol
     const { stdout, stderr } = run("--input-type=module", "--eval", script);
     expect(stderr).toBe("");
     expect(JSON.parse(stdout)).toEqual([built, files.map((file) => file.replace(/\.md$/, ""))]);
+  });
+});
+
+describe.skipIf(installed === undefined)("the package in Pi", () => {
+  const story = [
+    "SCRIPT",
+    subagent({ action: "assign", agent: "scout", task: task('call ask_owner {"question":"Which?"}', "say {end} it is") }),
+    "say assigned",
+    subagent({ action: "reply", label: "scout", message: "this one" }),
+    "say told",
+    "say {end}",
+  ].join("\n");
+
+  test("installs with pi install from its folder, and workers run out of it", async () => {
+    const place = piPlace({ extensions: [model] });
+    const { code, stdout } = await runPi(place, ["install", installed?.package ?? ""]);
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining("Installed") });
+    expect(await runPi(place, ["-p", story])).toEqual({ code: 0, stdout: "this one it is\n", stderr: "" });
+    const status = await runHerd(place, ["status"], join(installed?.package ?? "", "adapters/cli/herd.js"));
+    expect(status.stdout).toContain("serves");
+    expect((await runHerd(place, ["stop"])).stdout).toContain("has ended");
+  });
+
+  test("is there for one run with -e", async () => {
+    const place = piPlace({ extensions: [model] });
+    const { stdout, stderr } = await runPi(place, ["-e", installed?.package ?? "", "-p", story]);
+    expect({ stdout, stderr }).toEqual({ stdout: "this one it is\n", stderr: "" });
   });
 });
 

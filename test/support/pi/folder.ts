@@ -144,8 +144,8 @@ export function runPi(place: PiPlace, args: readonly string[], env: NodeJS.Proce
 }
 
 /** Runs the herd command to its end. */
-export function runHerd(place: PiPlace, args: readonly string[]): Promise<Ended> {
-  return run(place, [herdJs, ...args], {});
+export function runHerd(place: PiPlace, args: readonly string[], command = herdJs): Promise<Ended> {
+  return run(place, [command, ...args], {});
 }
 
 function run(place: PiPlace, args: readonly string[], env: NodeJS.ProcessEnv): Promise<Ended> {
