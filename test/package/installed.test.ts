@@ -73,7 +73,11 @@ describe.skipIf(installed === undefined)("the package, installed in an empty fol
 describe.skipIf(installed === undefined)("the package in Pi", () => {
   const story = [
     "SCRIPT",
-    subagent({ action: "assign", agent: "scout", task: task('call ask_owner {"question":"Which?"}', "say {end} it is") }),
+    subagent({
+      action: "assign",
+      agent: "scout",
+      task: task('call ask_owner {"question":"Which?"}', "say {end} it is"),
+    }),
     "say assigned",
     subagent({ action: "reply", label: "scout", message: "this one" }),
     "say told",

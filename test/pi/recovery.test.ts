@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { piPlace, until } from "../support/pi/place.ts";
+import { piPlace, runHerd, until } from "../support/pi/place.ts";
 import { PiSession, subagent, task, textOf } from "../support/pi/session.ts";
 
 const asking = task('call ask_owner {"question":"Which colour?"}', "say I took {last}");
@@ -104,5 +104,29 @@ describe("after a kill", () => {
       .map((line) => JSON.parse(line));
     const said = entries.filter(({ customType }) => customType === "herd").map(({ details }) => details.kind);
     expect(said.toSorted()).toEqual(["question", "result", "result"]);
+  });
+
+  test("of the host and the root between a result and its delivery, it is delivered once", async () => {
+    const place = piPlace();
+    const pi = new PiSession(place);
+    // Its model is busy, so that the result is on its way and does not arrive.
+    await pi.prompt(
+      subagent({ action: "assign", agent: "scout", task: task("say found it") }),
+      'call bash {"command":"touch busy; until test -e go; do sleep 0.05; done"}',
+      "say never said",
+    );
+    await until(() => readdirSync(place.cwd).includes("busy"), "the model to be busy");
+    const listed = () => runHerd(place, ["list", "--directory", place.herd]);
+    await until(async () => (await listed()).stdout.includes("settling"), "the result to be stored");
+    const { sessionFile } = await pi.state();
+    await pi.kill();
+    await place.cut(place.host());
+    const again = new PiSession(place, ["--session", sessionFile as string]);
+    const result = await until(() => again.herd("result")[0], "the result");
+    expect(textOf(result)).toMatch(/\n\nfound it$/);
+    await until(() => again.settled > 0);
+    const entries = readFileSync(sessionFile as string, "utf8");
+    expect(entries.match(/"kind":"result"/g)).toHaveLength(1);
+    expect((await listed()).stdout).toContain("Nothing is open");
   });
 });

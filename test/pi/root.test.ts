@@ -176,3 +176,45 @@ test("pi -p with --mode json says nothing of ours on stdout but its events", asy
     .flatMap(({ message }) => textOf(message));
   expect(texts.at(-1)).toBe("got it");
 });
+
+test("a reload takes everything anew: what comes afterwards arrives once, in the same session", async () => {
+  const place = piPlace();
+  const reloader = join(place.base, "reloader.ts");
+  writeFileSync(reloader, `export default (pi) => pi.registerCommand("again", { handler: (_, ctx) => ctx.reload() });`);
+  const pi = new PiSession(place, ["--extension", reloader]);
+  const waits = task('call ask_owner {"question":"before?"}', 'call ask_owner {"question":"after?"}', "say {end}");
+  await pi.prompt(subagent({ action: "assign", agent: "scout", task: waits }), "say assigned", "say seen");
+  await until(() => pi.texts.includes("seen"));
+  await pi.ask({ type: "prompt", message: "/again" });
+  await pi.prompt(
+    subagent({ action: "reply", label: "scout", message: "one" }),
+    "say told",
+    subagent({ action: "reply", label: "scout", message: "two" }),
+    "say told again",
+    "say the end",
+  );
+  await until(() => pi.texts.includes("the end"));
+  expect(pi.herd("question").map(textOf)).toEqual([
+    expect.stringContaining("before?"),
+    expect.stringContaining("after?"),
+  ]);
+  expect(pi.herd("result").map(textOf)).toEqual([expect.stringMatching(/\n\ntwo$/)]);
+});
+
+test("a fork of a session is another owner: what its origin's workers bring goes to the origin", async () => {
+  const place = piPlace();
+  const pi = new PiSession(place);
+  const waits = task('call bash {"command":"until test -e go; do sleep 0.05; done"}', "say through");
+  await pi.prompt(subagent({ action: "assign", agent: "generalist", label: "digger", task: waits }), "say assigned");
+  await until(() => pi.texts.includes("assigned"));
+  const { sessionFile } = await pi.state();
+  await pi.ask({ type: "clone" });
+  expect((await pi.state()).sessionFile).not.toBe(sessionFile);
+  writeFileSync(join(place.cwd, "go"), "");
+  await pi.prompt(subagent({ action: "list" }), report);
+  await until(() => pi.texts.includes("report"));
+  expect(textOf(pi.toolResults("subagent").at(-1)!)).toContain("No workers");
+  expect(pi.herd("result")).toHaveLength(0);
+  await pi.ask({ type: "switch_session", sessionPath: sessionFile });
+  expect(textOf(await until(() => pi.herd("result")[0], "the result"))).toContain("through");
+});

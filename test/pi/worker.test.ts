@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { extension, piPlace, until } from "../support/pi/place.ts";
+import { extension, piPlace, runPi, until } from "../support/pi/place.ts";
 import { PiSession, subagent, task, textOf } from "../support/pi/session.ts";
 
 /** What a worker's session file says, oldest first. */
@@ -157,6 +157,10 @@ test("a saved session goes on, and a fork begins with a copy", async () => {
   expect(second!.details.result).toMatchObject({ piSessionId: session, piSessionFile: file });
   expect(copy!.details.result.piSessionFile).not.toBe(file);
   expect(readFileSync(file, "utf8").startsWith(before)).toBe(true);
+  // Anybody can go on with it by hand.
+  await until(() => place.workers().length === 0, "the end of its process");
+  const byHand = await runPi(place, ["-p", "--session", file, "SCRIPT\nsay by hand"]);
+  expect(byHand).toMatchObject({ code: 0, stdout: "by hand\n" });
   expect(readFileSync(copy!.details.result.piSessionFile, "utf8")).toContain("the first part");
 });
 
