@@ -242,11 +242,12 @@ export class Headless implements Backend {
       log.warn({ runId, label: run.label, error: messageOf(error) }, "worker not started");
       await this.#removePrompts(runId);
       const category = error instanceof HerdError ? error.category : undefined;
-      await run.report({
+      // Not waited for: rolling back waits for the end of this.
+      void run.report({
         type: "start.failed",
         stage: "agent_start",
         ...(category && { category }),
-        message: messageOf(error),
+        message: error instanceof HerdError ? error.message.replace(/ Next: .*$/s, "") : messageOf(error),
       });
     }
   }
