@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { existsSync, openSync, closeSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { closeSync, existsSync, openSync, readSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -14,6 +15,9 @@ const START_MS = 20_000;
 const ROOM_MS = 5_000;
 /** Between two looks for it. */
 const LOOK_MS = 20;
+
+/** As much of what a start says is read. */
+const SAID_BYTES = 64 * 1024;
 
 /** Who connects to the host of a folder. */
 export interface Visitor {
@@ -43,18 +47,23 @@ export async function connectHost({ directory, bearer, version }: Visitor): Prom
 export async function reachHost(visitor: Visitor): Promise<{ connection: Connection; started: boolean }> {
   const running = await connectOnceThereIsRoom(visitor);
   if (running) return { connection: running, started: false };
-  const { directory } = visitor;
   const host = await start(visitor);
+  try {
+    return await answering(host, visitor);
+  } finally {
+    if (host.said !== undefined) closeSync(host.said);
+  }
+}
+
+async function answering(host: Starting, visitor: Visitor): Promise<{ connection: Connection; started: boolean }> {
   const until = Date.now() + START_MS;
   for (;;) {
     const connection = await connectHost(visitor);
     if (connection) return { connection, started: connection.welcome.pid === host.child.pid };
     const { exitCode, signalCode } = host.child;
     // One that found another one in its place leaves with 0: that is the one to wait for.
-    if (host.failed !== undefined || signalCode !== null || (exitCode !== null && exitCode !== 0)) {
-      throw await notStarted(directory, host);
-    }
-    if (Date.now() >= until) throw await notStarted(directory, host);
+    const isOver = host.failed !== undefined || signalCode !== null || (exitCode !== null && exitCode !== 0);
+    if (isOver || Date.now() >= until) throw notStarted(visitor.directory, host);
     await pause(LOOK_MS);
   }
 }
@@ -87,27 +96,41 @@ function otherHost(directory: string, cause: HerdError): HerdError {
 
 interface Starting {
   child: ChildProcess;
+  /** What it says before it has a log is there to be read. */
+  said: number | undefined;
   failed?: unknown;
 }
 
 async function start({ directory, env = process.env }: Visitor): Promise<Starting> {
   const node = await findNode(env);
-  // Its folder is there: so is the key.
-  const said = openSync(startLog(directory), "w", 0o600);
+  const said = nameless();
+  const child = spawn(node, [command(), "serve", "--directory", directory], {
+    cwd: directory,
+    detached: true,
+    stdio: ["ignore", "ignore", said ?? "ignore"],
+    env,
+  });
+  const starting: Starting = { child, said };
+  child.once("error", (error) => (starting.failed = error));
+  child.unref();
+  return starting;
+}
+
+/** A file without a name: not in the host's folder, whose disk may be what is full, and gone with those who have it open. */
+function nameless(): number | undefined {
   try {
-    const child = spawn(node, [command(), "serve", "--directory", directory], {
-      cwd: directory,
-      detached: true,
-      stdio: ["ignore", "ignore", said],
-      env,
-    });
-    const starting: Starting = { child };
-    child.once("error", (error) => (starting.failed = error));
-    child.unref();
-    return starting;
-  } finally {
-    closeSync(said);
+    const path = join(tmpdir(), `herd-start-${randomUUID()}`);
+    const file = openSync(path, "wx+", 0o600);
+    rmSync(path, { force: true });
+    return file;
+  } catch {
+    return undefined;
   }
+}
+
+function readAll(file: number): string {
+  const buffer = Buffer.alloc(SAID_BYTES);
+  return buffer.toString("utf8", 0, readSync(file, buffer, 0, SAID_BYTES, 0));
 }
 
 /** The `herd` command: in a checkout beside the sources, in the published package beside the compiled files. */
@@ -116,11 +139,6 @@ function command(): string {
     fileURLToPath(new URL(path, import.meta.url)),
   ) as [string, string];
   return existsSync(source) ? source : published;
-}
-
-/** Where a host's last start says what went wrong before it has a log. */
-export function startLog(directory: string): string {
-  return join(directory, "start.log");
 }
 
 /** The key of the folder, with what is wrong with that folder in words. */
@@ -145,9 +163,8 @@ export function unusable(directory: string, cause: unknown): HerdError {
   });
 }
 
-async function notStarted(directory: string, { child, failed }: Starting): Promise<HerdError> {
-  const said = await readFile(startLog(directory), "utf8").catch(() => "");
-  const lines = said.split("\n").filter((line) => line.trim() !== "");
+function notStarted(directory: string, { child, said, failed }: Starting): HerdError {
+  const lines = (said === undefined ? "" : readAll(said)).split("\n").filter((line) => line.trim() !== "");
   const end =
     child.exitCode === null ? `no answer within ${START_MS / 1_000} s` : `it ended with code ${child.exitCode}`;
   const why = failed === undefined ? (lines.at(-1) ?? end) : messageOf(failed);

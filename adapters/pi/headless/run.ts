@@ -54,11 +54,18 @@ export class HeadlessRun {
   /** Reports an event, after those before it. @returns whether the worker took it. */
   report(event: BackendEvent, requestId = this.requestId): Promise<boolean> {
     const reported = this.#reports.then(() => this.#host.report(this.runId, event, requestId));
+    // It is over with the rollback, which waits for whatever is reported before.
+    if (event.type === "start.failed") {
+      reported.catch((error: unknown) => this.#notReported(event, error));
+      return reported;
+    }
     // A herd whose store takes nothing any more asks what lives when it is opened again.
-    this.#reports = reported.catch((error: unknown) => {
-      this.#log.warn({ runId: this.runId, event: event.type, error: messageOf(error) }, "not reported");
-    });
+    this.#reports = reported.catch((error: unknown) => this.#notReported(event, error));
     return reported;
+  }
+
+  #notReported(event: BackendEvent, error: unknown): void {
+    this.#log.warn({ runId: this.runId, event: event.type, error: messageOf(error) }, "not reported");
   }
 
   /** Resolves once everything that was reported is in. */
