@@ -8,7 +8,7 @@ import { isCompiled } from "./needed.ts";
 /** What users need besides the compiled files. */
 const ALLOWED = [
   /^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/,
-  /^adapters\/cli\/herd\.js$/,
+  /^adapters\/(cli\/herd|pi\/extension)\.js$/,
   /^dist\/runtime\/definitions\/bundled\/[\w-]+\.md$/,
 ];
 const DIST = "dist/";

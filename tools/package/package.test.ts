@@ -73,7 +73,7 @@ test.each([
   "runtime/index.ts",
   "tsconfig.json",
 ])("%s is a file that users do not need", (file) => {
-  const needed = ["package.json", "README.md", "LICENSE", "CHANGELOG.md", "adapters/cli/herd.js"];
+  const needed = ["package.json", "README.md", "LICENSE", "CHANGELOG.md", "adapters/cli/herd.js", "adapters/pi/extension.js"];
   const files = [...needed, "dist/runtime/needed.js", "dist/runtime/definitions/bundled/scout.md", file];
   const found = surplus(files, new Set(["runtime/needed.js", "runtime/needed.test.js"]));
   expect(found).toHaveLength(1);
