@@ -53,13 +53,13 @@ test("a file that is needed and missing is no file to pass over", () => {
   expect(() => neededFiles(folder, { code: ["index.js"], declarations: [] })).toThrow("gone.js");
 });
 
-test("the ways in are the exports, and the command's code", () => {
+test("the ways in are the exports, and the code of the command and of the extension for Pi", () => {
   const exports = {
     ".": { types: "./dist/runtime/index.d.ts", default: "./dist/runtime/index.js" },
     "./package.json": "./package.json",
   };
   expect(entriesOf({ exports, files: [] })).toEqual({
-    code: ["runtime/index.js", "adapters/cli/main.js"],
+    code: ["runtime/index.js", "adapters/cli/main.js", "adapters/pi/index.js"],
     declarations: ["runtime/index.d.ts"],
   });
 });
@@ -73,7 +73,14 @@ test.each([
   "runtime/index.ts",
   "tsconfig.json",
 ])("%s is a file that users do not need", (file) => {
-  const needed = ["package.json", "README.md", "LICENSE", "CHANGELOG.md", "adapters/cli/herd.js", "adapters/pi/extension.js"];
+  const needed = [
+    "package.json",
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "adapters/cli/herd.js",
+    "adapters/pi/extension.js",
+  ];
   const files = [...needed, "dist/runtime/needed.js", "dist/runtime/definitions/bundled/scout.md", file];
   const found = surplus(files, new Set(["runtime/needed.js", "runtime/needed.test.js"]));
   expect(found).toHaveLength(1);
