@@ -221,7 +221,9 @@ export class Host {
       });
     }
     const herd = this.#herd as Herd;
+    const worker = isNew ? this.#backend.workerIn(id) : undefined;
     return {
+      ...(worker !== undefined && { worker }),
       pid: process.pid,
       version: this.#options.version,
       elsewhere: isNew ? await this.#roots.elsewhere(herd, id, here.cwd) : [],

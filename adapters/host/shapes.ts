@@ -55,6 +55,8 @@ export interface RootHears {
   pid: number;
   version: string;
   elsewhere: Elsewhere[];
+  /** The worker whose process has this very session, where one does. */
+  worker?: string;
   /** Nobody was told yet that there is a background process. */
   isNews: boolean;
 }

@@ -163,6 +163,25 @@ test("a saved session goes on, and a fork begins with a copy", async () => {
   expect(readFileSync(copy!.details.result.piSessionFile, "utf8")).toContain("the first part");
 });
 
+test("the session of a worker that lives is not to be opened by hand, and says so", async () => {
+  const place = piPlace();
+  const pi = new PiSession(place);
+  await pi.prompt(
+    subagent({ action: "assign", agent: "scout", label: "worker", task: task('call ask_owner {"question":"Which?"}') }),
+    "say assigned",
+    "say seen",
+  );
+  await until(() => pi.texts.includes("seen"));
+  const folder = join(place.agentDir, "sessions");
+  const { sessionFile } = await pi.state();
+  const files = readdirSync(folder, { recursive: true }).map((name) => join(folder, String(name)));
+  const own = files.find((file) => file.endsWith(".jsonl") && file !== sessionFile) as string;
+  const other = new PiSession(place, ["--session", own]);
+  const told = () =>
+    other.said.find(({ method, message }) => method === "notify" && String(message).includes("has this session open"));
+  expect((await until(told, "the warning"))["message"]).toContain('The worker "worker" has this session open');
+});
+
 test("a worker refuses to leave its session, and what it starts is no worker", async () => {
   const place = piPlace();
   const leaver = join(place.base, "leaver.ts");

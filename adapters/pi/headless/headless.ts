@@ -74,6 +74,11 @@ export class Headless implements Backend {
     return this.#leftOvers.sweep();
   }
 
+  /** The worker whose process has this session. */
+  workerIn(session: string): string | undefined {
+    return [...this.#runs.values()].find((run) => run.sessionId === session && run.identity === "present")?.label;
+  }
+
   /** Workers that are at something, which the end of this program would break off: a start, a turn, what begins one. */
   get busy(): number {
     return [...this.#runs.values()].filter((run) => run.identity === "present" && run.isBusy).length;
@@ -226,6 +231,7 @@ export class Headless implements Backend {
     const { log } = this.#options;
     run.isGreeted = false;
     run.owner = launch.owner;
+    run.sessionId = launch.sessionId;
     try {
       await this.#leftOvers.sweep();
       const { program, record } = await this.#prepare(run, launch);

@@ -20,6 +20,7 @@ export class HeadlessRun {
   label = "";
   requestId: string | undefined;
   owner = "";
+  sessionId = "";
   /** Which of its starts this is. */
   launch = "";
   process: WorkerProcess | undefined;

@@ -169,8 +169,9 @@ export class RootSession {
       if (this.#ctx.hasUI) this.#dialogs.opened(dialog);
     });
     connection.listen<{ id: string }>("dialog/closed", ({ id }) => this.#dialogs.closed(id));
-    const { pid, isNews, elsewhere } = await connection.request<RootHears>("root/here", await this.#says());
+    const { pid, isNews, elsewhere, worker } = await connection.request<RootHears>("root/here", await this.#says());
     if (isNews) this.#say(news(pid), "info");
+    if (worker !== undefined) this.#say(inUse(worker), "warning");
     for (const other of elsewhere) this.#say(others(other, this.#directory), "info");
     await this.#receive(connection);
     await this.#showOpen(connection);
@@ -331,6 +332,13 @@ function news(pid: number): string {
   return (
     `A small background process (${pid}) keeps questions and workers alive, also when this session is closed. ` +
     "It leaves by itself when nobody needs it; herd stop ends it."
+  );
+}
+
+function inUse(worker: string): string {
+  return (
+    `The worker "${worker}" has this session open, and both would write into its file. ` +
+    "Leave this one, and come back when its work is over or it is closed."
   );
 }
 
