@@ -78,19 +78,25 @@ export class Link {
       await connection.close(0);
       return undefined;
     }
-    void connection.ended.then(() => this.#ended(connection));
-    await this.#options.greet(connection);
+    try {
+      await this.#options.greet(connection);
+    } catch (error) {
+      await connection.close(0);
+      throw error;
+    }
     this.#connection = connection;
+    void connection.ended.then(() => this.#ended(connection));
     return connection;
   }
 
   #ended(connection: Connection): void {
     if (this.#connection === connection) this.#connection = undefined;
     if (this.#closed.signal.aborted) return;
-    if (this.#options.lost()) void this.#again();
+    if (this.#options.lost()) void this.keepTrying();
   }
 
-  async #again(): Promise<void> {
+  /** Connects sooner or later, unless something speaks against it that does not pass. */
+  async keepTrying(): Promise<void> {
     for (let wait = FIRST_WAIT_MS; !this.#closed.signal.aborted; wait = Math.min(2 * wait, LONGEST_WAIT_MS)) {
       await pause(wait, undefined, { signal: this.#closed.signal, ref: false }).catch(() => undefined);
       if (this.#closed.signal.aborted || this.isOpen) return;
@@ -98,7 +104,10 @@ export class Link {
         await this.connect();
         return;
       } catch (error) {
-        if (!isPassing(error)) this.#options.failed(error);
+        if (isPassing(error)) continue;
+        // Said once; whoever needs it next tries again.
+        this.#options.failed(error);
+        return;
       }
     }
   }

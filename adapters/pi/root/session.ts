@@ -80,7 +80,10 @@ export class RootSession {
     this.#registerTools();
     this.#registerCommand();
     for (const finding of this.#findings) this.#say(finding, "warning");
-    const connecting = this.#link.connect().catch((error: unknown) => this.#say(messageOf(error), "error"));
+    const connecting = this.#link.connect().catch((error: unknown) => {
+      this.#say(messageOf(error), "error");
+      if (this.#needsHost) void this.#link.keepTrying();
+    });
     // Without a screen the answer of the model may be all that there is time for.
     if (this.#print && this.#needsHost) await connecting;
     this.#outbox.ready();
