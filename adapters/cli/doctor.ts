@@ -82,7 +82,15 @@ async function store(folder: string): Promise<Examined[]> {
     if (!(error instanceof HerdError))
       return [{ name, ok: false, says: `it cannot be read: ${String(error)}`, next: "herd verify says more" }];
     const { reason, message, nextAction: next } = error;
-    if (reason === "no_store") return [{ name, ok: true, says: "there is none yet", next: "herd demo makes one" }];
+    if (reason === "no_store")
+      return [
+        {
+          name,
+          ok: true,
+          says: "there is none yet",
+          next: "a Pi session makes one with its first worker; herd demo shows one without Pi",
+        },
+      ];
     return [{ name, ok: false, says: message.replace(/ Next: .*$/s, ""), next }];
   }
 }
@@ -99,7 +107,8 @@ async function socket(folder: string): Promise<Examined[]> {
   const name = "socket";
   let path: string;
   try {
-    path = (await readFile(join(folder, "control"), "utf8")).trim();
+    // What lets clients in may stand below the path.
+    [path = ""] = (await readFile(join(folder, "control"), "utf8")).split("\n");
   } catch {
     return [];
   }

@@ -1,4 +1,6 @@
-import { basename, relative, sep } from "node:path";
+import { existsSync } from "node:fs";
+import { basename, join, relative, sep } from "node:path";
+import { hostDirectory } from "../host/place.ts";
 
 /** The part of the process that says how it was started. */
 export interface Started {
@@ -31,9 +33,16 @@ export function quoted(text: string, { always = false, windows = process.platfor
 
 /** A command of ours for somebody to paste, with the folder of the herd unless that is the usual one. */
 export function commandFor(directory: string, ...words: string[]): string {
-  const where = directory === DEFAULT_DIRECTORY ? [] : ["--directory", quoted(directory)];
+  const where = directory === usualDirectory() ? [] : ["--directory", quoted(directory)];
   return [calledAs(process), ...words, ...where].join(" ");
 }
 
-/** Where a herd is unless a command is told another folder. */
+/** Where programs have their herd unless they are told another folder. */
 export const DEFAULT_DIRECTORY = ".herd";
+
+/** Where a command looks unless it is told another folder: the herd that is here, else that of this user's Pi. */
+export function usualDirectory(): string {
+  if (existsSync(DEFAULT_DIRECTORY)) return DEFAULT_DIRECTORY;
+  const ofPi = hostDirectory();
+  return existsSync(join(ofPi, "store")) ? ofPi : DEFAULT_DIRECTORY;
+}

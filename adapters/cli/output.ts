@@ -1,6 +1,6 @@
 import { Option, type Command } from "commander";
 import { hostDirectory } from "../host/place.ts";
-import { DEFAULT_DIRECTORY } from "./invocation.ts";
+import { DEFAULT_DIRECTORY, usualDirectory } from "./invocation.ts";
 
 /** What every command of a herd can be given. */
 export interface CommonOptions {
@@ -13,7 +13,7 @@ export function withCommonOptions(command: Command): Command {
   return command
     .addOption(
       new Option("-d, --directory <directory>", "the folder of the herd")
-        .default(DEFAULT_DIRECTORY)
+        .default(usualDirectory(), `${DEFAULT_DIRECTORY} here, or where there is none that of this user's Pi`)
         .env("HERD_DIRECTORY"),
     )
     .option("--json", "print JSON for programs");

@@ -1,11 +1,12 @@
 import { existsSync, realpathSync } from "node:fs";
-import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { HerdError } from "../../runtime/client.ts";
 import { findNode, onPath } from "./node.ts";
 import type { PiCommand } from "./shapes.ts";
 
-const PACKAGE = "@earendil-works/pi-coding-agent";
+/** The name of Pi's package. */
+export const PI_PACKAGE = "@earendil-works/pi-coding-agent";
 
 /** Pi's own program as it is found without a session of it: on the PATH, or beside this package. @throws HerdError `pi_missing`. */
 export async function findPi(env: NodeJS.ProcessEnv = process.env): Promise<PiCommand> {
@@ -16,7 +17,7 @@ export async function findPi(env: NodeJS.ProcessEnv = process.env): Promise<PiCo
     category: "invalid_request",
     reason: "pi_missing",
     message: "Pi is not installed: there is no command pi on the PATH, and no package beside this one",
-    nextAction: `install it with npm install -g ${PACKAGE}, and try again`,
+    nextAction: `install it with npm install -g ${PI_PACKAGE}, and try again`,
     operation: "preflight",
   });
 }
@@ -33,8 +34,9 @@ export function cliOf(path: string): string | undefined {
 
 function besideUs(): string | undefined {
   try {
-    const entry = createRequire(import.meta.url).resolve(`${PACKAGE}/package.json`);
-    const cli = join(dirname(entry), "dist", "bundle", "cli.js");
+    // Pi lets nobody resolve its manifest.
+    const entry = fileURLToPath(import.meta.resolve(PI_PACKAGE));
+    const cli = join(dirname(entry), "bundle", "cli.js");
     return existsSync(cli) ? cli : undefined;
   } catch {
     return undefined;

@@ -7,7 +7,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Connection, HerdError, messageOf } from "../../runtime/client.ts";
 import { findNode } from "./node.ts";
-import { readKey, tokenFor, type Bearer } from "./tokens.ts";
+import { knownKey, readKey, tokenFor, type Bearer } from "./tokens.ts";
 
 /** How long a host may take until it answers, in milliseconds: also one whose place another one is just leaving. */
 const START_MS = 20_000;
@@ -32,7 +32,10 @@ export interface Visitor {
 /** Connects to the host of a folder if it runs. @throws HerdError what else keeps it from that. */
 export async function connectHost({ directory, bearer, version }: Visitor): Promise<Connection | undefined> {
   try {
-    const token = tokenFor(await usable(directory), bearer);
+    const key = await usable(directory, knownKey);
+    // Who only looks makes nothing.
+    if (key === undefined) return undefined;
+    const token = tokenFor(key, bearer);
     return await Connection.open(directory, { token, version });
   } catch (error) {
     if (error instanceof HerdError && error.reason === "not_running") return undefined;
@@ -103,6 +106,7 @@ interface Starting {
 
 async function start({ directory, env = process.env }: Visitor): Promise<Starting> {
   const node = await findNode(env);
+  await usable(directory, readKey);
   const said = nameless();
   const child = spawn(node, [command(), "serve", "--directory", directory], {
     cwd: directory,
@@ -142,9 +146,9 @@ function command(): string {
 }
 
 /** The key of the folder, with what is wrong with that folder in words. */
-async function usable(directory: string): Promise<Buffer> {
+async function usable<Key>(directory: string, keyOf: (directory: string) => Promise<Key>): Promise<Key> {
   try {
-    return await readKey(directory);
+    return await keyOf(directory);
   } catch (error) {
     throw unusable(directory, error);
   }

@@ -21,12 +21,9 @@ const KEY_BYTES = 32;
 
 /** The key of the tokens of a host's folder; made when it is missing. @throws HerdError `bad_key`. */
 export async function readKey(directory: string): Promise<Buffer> {
-  const file = join(directory, "key");
-  try {
-    return await keyIn(file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-  }
+  const known = await knownKey(directory);
+  if (known) return known;
+  const file = keyFile(directory);
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const draft = `${file}.${process.pid}.${randomBytes(4).toString("hex")}`;
   try {
@@ -40,6 +37,21 @@ export async function readKey(directory: string): Promise<Buffer> {
     await rm(draft, { force: true });
   }
   return keyIn(file);
+}
+
+/** The same for who only looks: undefined where no host ever was. @throws HerdError `bad_key`. */
+export async function knownKey(directory: string): Promise<Buffer | undefined> {
+  try {
+    return await keyIn(keyFile(directory));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** Where a host's folder has its key: what tells it from the folders of other herds. */
+export function keyFile(directory: string): string {
+  return join(directory, "key");
 }
 
 /** @throws HerdError `bad_key`: with an empty one, everybody could make tokens. */

@@ -11,9 +11,11 @@ import { SourceList, type DefinitionSource, type DefinitionSources } from "./sou
 export type { Finding } from "./finding.ts";
 export type { DefinitionSource, DefinitionSources } from "./source.ts";
 
+/** What definition files come to. */
 export interface Roster {
   /** Every definition by its name, in the order of the names. */
   definitions: ReadonlyMap<string, Definition>;
+  /** What is wrong with the files, or has no effect. */
   findings: readonly Finding[];
 }
 
@@ -41,6 +43,15 @@ interface Made {
   from: string;
   parsed: readonly (DefinitionFile | Finding)[];
   roster: Roster;
+}
+
+/**
+ * What the definition files of some folders come to, over those of the package, without a herd: every definition by its
+ * name, and what is wrong with the files.
+ * @param cwd where whoever looks works: of all projects only the one in this folder counts.
+ */
+export async function readDefinitions(sources: readonly (string | DefinitionSource)[], cwd?: string): Promise<Roster> {
+  return new Definitions(sources).current(cwd);
 }
 
 /** The agent definitions of some folders, over those that come with the package. */

@@ -4,6 +4,7 @@ import type { Herd, ParkedEntry } from "../../../runtime/index.ts";
 import { entryOf } from "../asks.ts";
 import { entriesOf } from "../entries.ts";
 import { saysOf } from "../entry-table.ts";
+import { usualDirectory } from "../invocation.ts";
 import { listAll } from "../listing.ts";
 import { withHerd } from "../reach.ts";
 
@@ -77,5 +78,5 @@ function directoryIn(words: readonly string[]): string {
   const joined = words.find((word) => word.startsWith("--directory="));
   if (joined !== undefined) return joined.slice("--directory=".length);
   const at = words.findIndex((word) => word === "-d" || word === "--directory");
-  return words[at === -1 ? words.length : at + 1] ?? process.env["HERD_DIRECTORY"] ?? ".herd";
+  return words[at === -1 ? words.length : at + 1] ?? process.env["HERD_DIRECTORY"] ?? usualDirectory();
 }

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { hostDirectory } from "../../host/place.ts";
 import { connectHost } from "../../host/start.ts";
 import type { HostStatus } from "../../host/shapes.ts";
 import { show, withHostDirectory } from "../output.ts";
@@ -28,13 +29,14 @@ function textOf({ pid, version, directory, since, roots, workers, dialogs, repla
     `${countOf(roots, "Pi session")} and ${countOf(workers, "worker")} are there.`,
   ];
   if (replacing) lines.push("A newer version takes over as soon as no worker's turn runs.");
+  const where = directory === hostDirectory() ? "" : ` --directory ${quoted(directory)}`;
   for (const { id, label, title, message, method, options } of dialogs) {
     const what = message === undefined ? title : `${title}: ${message}`;
     const how =
       method === "confirm" ? "yes|no" : options ? options.map((each) => quoted(visible(each))).join("|") : "TEXT";
     lines.push(
       `"${visible(label)}" waits for a person: ${visible(what)} (${id})`,
-      `  Next: herd answer ${label} ${how}`,
+      `  Next: herd answer ${label} ${how}${where}`,
     );
   }
   return lines.join("\n");

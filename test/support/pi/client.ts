@@ -1,6 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { HostStatus } from "../../../adapters/host/shapes.ts";
@@ -105,8 +104,8 @@ export async function refused(call: Promise<unknown>): Promise<HerdError> {
   return error;
 }
 
-/** What must not stay when nothing runs: processes, prompts, records, and folders of sockets. */
-export function leftBehind(place: PiPlace, sockets: readonly string[] = []): string[] {
+/** What must not stay when nothing runs: processes, prompts, records, and sockets. */
+export function leftBehind(place: PiPlace): string[] {
   const filesIn = (name: string) => {
     const folder = join(place.herd, name);
     return existsSync(folder) ? readdirSync(folder).map((file) => join(name, file)) : [];
@@ -117,11 +116,5 @@ export function leftBehind(place: PiPlace, sockets: readonly string[] = []): str
     ...filesIn("processes"),
     ...filesIn("run"),
     ...(existsSync(join(place.herd, "control")) ? ["control"] : []),
-    ...socketFolders().filter((name) => !sockets.includes(name)),
   ];
-}
-
-/** The folders of sockets whose own path would be too long. */
-export function socketFolders(): string[] {
-  return readdirSync(tmpdir()).filter((name) => /^pi-herd-[A-Za-z0-9]{6}$/.test(name));
 }
