@@ -20,7 +20,9 @@ interface Said {
   content: unknown;
 }
 
-export default function scriptedModel(pi: ExtensionAPI): void {
+/** @param more stories that it tells beside those for `npm run pi`. */
+export default function scriptedModel(pi: ExtensionAPI, more: Record<string, string[]> = {}): void {
+  const told = { ...stories, ...more };
   const faux = fauxProvider({
     provider: "scripted",
     api: "scripted",
@@ -30,16 +32,16 @@ export default function scriptedModel(pi: ExtensionAPI): void {
   const respond: Respond = (context) => {
     // The queue is shifted once for each request.
     faux.appendResponses([respond]);
-    return messageFor(context.messages as Said[]);
+    return messageFor(context.messages as Said[], told);
   };
   faux.setResponses([respond]);
   pi.registerProvider(faux.provider);
 }
 
-function messageFor(messages: readonly Said[]) {
-  const at = messages.findLastIndex((said) => said.role === "user" && stepsIn(textOf(said)) !== undefined);
+function messageFor(messages: readonly Said[], told: Record<string, string[]>) {
+  const at = messages.findLastIndex((said) => said.role === "user" && stepsIn(textOf(said), told) !== undefined);
   if (at === -1) return fauxAssistantMessage([fauxText("There is no script for this.")]);
-  const steps = stepsIn(textOf(messages[at] as Said)) as string[];
+  const steps = stepsIn(textOf(messages[at] as Said), told) as string[];
   const done = messages.slice(at + 1).filter(({ role }) => role === "assistant").length;
   const last = textOf(messages.at(-1) as Said);
   const [word = "say", rest = ""] = split(steps[done] ?? "say The script is over.");
@@ -65,10 +67,10 @@ function messageFor(messages: readonly Said[]) {
 }
 
 /** The steps of the script in a text, or of the story that is told for it. */
-function stepsIn(text: string): string[] | undefined {
+function stepsIn(text: string, told: Record<string, string[]>): string[] | undefined {
   const lines = text.split("\n");
   const at = lines.findIndex((line) => line.trim() === "SCRIPT");
-  return at === -1 ? stories[text.trim()] : lines.slice(at + 1).filter((line) => line.trim() !== "");
+  return at === -1 ? told[text.trim()] : lines.slice(at + 1).filter((line) => line.trim() !== "");
 }
 
 function split(text: string): [string, string] {

@@ -46,11 +46,14 @@ export interface PlaceOptions {
   extensions?: string[];
   agents?: Record<string, string>;
   env?: NodeJS.ProcessEnv;
+  /** The folder that it is made in. */
+  parent?: string;
 }
 
 /** Makes one. */
-export function makePlace({ settings = {}, extensions, agents = {}, env = {} }: PlaceOptions = {}): PiPlace {
-  const base = realpathSync(mkdtempSync(join(tmpdir(), "herd-pi-")));
+export function makePlace(options: PlaceOptions = {}): PiPlace {
+  const { settings = {}, extensions, agents = {}, env = {}, parent = tmpdir() } = options;
+  const base = realpathSync(mkdtempSync(join(parent, "herd-pi-")));
   const agentDir = join(base, "agent");
   const cwd = join(base, "project");
   mkdirSync(join(agentDir, "agents"), { recursive: true });
