@@ -13,7 +13,7 @@ import type { MessageLimits } from "./evidence/limits.ts";
 import type { HerdEventName, HerdEvents } from "./events.ts";
 import type { OwnerRef } from "./kernel/records.ts";
 import type { Subject } from "./owners.ts";
-import type { ToolCall } from "./subagent/tools.ts";
+import type { ToolCall } from "./subagent/shapes.ts";
 import type { AssignRequest, CloseReceipt, Listing, SteerReceipt } from "./subagent/shapes.ts";
 
 /** Whoever assigns and answers. The id is the whole identity: the same id after a restart is the same owner. */

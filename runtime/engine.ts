@@ -9,7 +9,7 @@ import type { Result } from "./deliveries/result.ts";
 import type { Deliveries } from "./deliveries/deliveries.ts";
 import type { Events } from "./events.ts";
 import type { HerdError } from "./errors.ts";
-import type { Limits } from "./evidence/limits.ts";
+import type { Limits } from "./evidence/owner-limits.ts";
 import type { LaunchPolicy } from "./definitions/definition.ts";
 import type { Agents } from "./functions/agent.ts";
 import type { Kernel } from "./kernel/kernel.ts";

@@ -22,7 +22,7 @@ import type { Engine } from "./engine.ts";
 import { Doors } from "./doors/doors.ts";
 import { Runs } from "./doors/runs.ts";
 import { HerdError } from "./errors.ts";
-import { Limits } from "./evidence/limits.ts";
+import { Limits } from "./evidence/owner-limits.ts";
 import { releaseClaims } from "./claims.ts";
 import { Events } from "./events.ts";
 import { Agents } from "./functions/agent.ts";

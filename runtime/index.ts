@@ -58,7 +58,7 @@ export { StopReason } from "./functions/worker.ts";
 export type { AskOwnerRequest, ParkedAskRequest, Worker } from "./functions/worker.ts";
 export { tools } from "./subagent/tool-definitions.ts";
 export type { ToolDefinition } from "./subagent/tool-definitions.ts";
-export type { ToolCall } from "./subagent/tools.ts";
+export type { ToolCall } from "./subagent/shapes.ts";
 export { toolText } from "./subagent/text.ts";
 export type { ToolTextOptions } from "./subagent/text.ts";
 export type {

@@ -16,7 +16,8 @@ import { close, closeFields } from "./subagent/close.ts";
 import { list } from "./subagent/list.ts";
 import type { AssignRequest, CloseReceipt, Listing, SteerReceipt } from "./subagent/shapes.ts";
 import { steer } from "./subagent/steer.ts";
-import { subagent, type ToolCall } from "./subagent/tools.ts";
+import type { ToolCall } from "./subagent/shapes.ts";
+import { subagent } from "./subagent/tools.ts";
 
 /** Says whether a herd takes a command now. */
 export interface Gate {

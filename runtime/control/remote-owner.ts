@@ -4,7 +4,7 @@ import type { ParkedEntry } from "../asks/entry.ts";
 import type { ReplyReceipt } from "../asks/question.ts";
 import type { ParkedToolName } from "../asks/visit-shapes.ts";
 import type { Assignment } from "../deliveries/assignment.ts";
-import type { ToolCall } from "../subagent/tools.ts";
+import type { ToolCall } from "../subagent/shapes.ts";
 import type { AssignRequest, CloseReceipt, Listing, SteerReceipt } from "../subagent/shapes.ts";
 import type { By } from "./protocol.ts";
 import type { Link } from "./link.ts";

@@ -8,7 +8,7 @@ import type { Receiver } from "../deliveries/desk.ts";
 import { messageOf } from "../errors.ts";
 import type { HerdEventName, HerdEvents } from "../events.ts";
 import { parseRequest } from "../request.ts";
-import type { ToolCall } from "../subagent/tools.ts";
+import type { ToolCall } from "../subagent/shapes.ts";
 import { checkSize, detached, noHello, otherVersion, tooManyClients, toWire } from "./errors.ts";
 import type { ControlHost } from "./host.ts";
 import { LineReader, LineWriter } from "./lines.ts";

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { withoutUndefined } from "../errors.ts";
-import type { Kernel } from "../kernel/kernel.ts";
 import { badOwner } from "../owners.ts";
 
 /** How much of a message, and of the files that come with it, is taken; what is left out is as the herd has it. */
@@ -36,33 +35,4 @@ export function checkedLimits(given: unknown): Partial<MessageBytes> {
   const [issue] = parsed.error.issues as [z.core.$ZodIssue];
   if (issue.code !== "unrecognized_keys") throw badOwner(["limits", ...issue.path].join("."), issue.message);
   throw badOwner(`limits.${issue.keys.join(", ")}`, "only inlineBytes and payloadBytes are known");
-}
-
-/** Whose messages have which limits: those that an owner last named, for all that happens in its trees, else the herd's. */
-export class Limits {
-  readonly #kernel: Kernel;
-  readonly #herd: MessageBytes;
-  readonly #owners = new Map<string, Partial<MessageBytes>>();
-
-  constructor(kernel: Kernel, herd: MessageBytes) {
-    this.#kernel = kernel;
-    this.#herd = herd;
-  }
-
-  /** An owner says what its limits are from now on, as long as this process lasts, or nothing of them. */
-  note({ treeId, limits }: { treeId: string; limits?: Partial<MessageBytes> }): void {
-    if (limits === undefined) return;
-    if (Object.keys(limits).length === 0) this.#owners.delete(treeId);
-    else this.#owners.set(treeId, limits);
-  }
-
-  /** Those of an owner. */
-  of(ownerKey: string): MessageBytes {
-    return { ...this.#herd, ...this.#owners.get(ownerKey) };
-  }
-
-  /** Those of whoever owns a tree that is in memory. */
-  in(treeId: string): MessageBytes {
-    return this.of(this.#kernel.loaded(treeId)?.ownerKey ?? treeId);
-  }
 }

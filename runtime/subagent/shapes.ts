@@ -125,3 +125,15 @@ export interface CloseReceipt {
   /** The worker is gone, but something of it could not be tidied up; that is tried again. */
   cleanupError?: string;
 }
+
+/** What whoever carries a model's call knows of it beside what the model said. */
+export interface ToolCall {
+  /** The caller's id of a reply: made again under it, it is the same reply. */
+  replyId?: string;
+  /** The same of an assignment. */
+  assignId?: string;
+  /** The question that a reply means: it reaches no later one. */
+  askId?: string;
+  /** Aborted when nobody waits for an assignment any more: a launch that is under way is undone. */
+  signal?: AbortSignal;
+}

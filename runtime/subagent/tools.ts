@@ -11,19 +11,8 @@ import type { Engine } from "../engine.ts";
 import { HerdError, internalFailure, withoutUndefined } from "../errors.ts";
 import type { AskRecord, RequestRecord } from "../kernel/records.ts";
 import { keys } from "../store/keys.ts";
+import type { ToolCall } from "./shapes.ts";
 import { steer } from "./steer.ts";
-
-/** What whoever carries a model's call knows of it beside what the model said. */
-export interface ToolCall {
-  /** The caller's id of a reply: made again under it, it is the same reply. */
-  replyId?: string;
-  /** The same of an assignment. */
-  assignId?: string;
-  /** The question that a reply means: it reaches no later one. */
-  askId?: string;
-  /** Aborted when nobody waits for an assignment any more: a launch that is under way is undone. */
-  signal?: AbortSignal;
-}
 
 /** The `subagent` tool: snake_case JSON in and out. Public errors are answers, never thrown. */
 export async function subagent(engine: Engine, by: Controller, request: unknown, call: ToolCall = {}): Promise<object> {
