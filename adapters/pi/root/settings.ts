@@ -49,7 +49,7 @@ export function readSettings(all: unknown): { settings: Settings; findings: stri
   const take = (fields: Record<string, unknown>, prefix: string, into: object) => {
     for (const [name, value] of Object.entries(fields)) {
       const path = `${prefix}${name}`;
-      const rule = RULES[path];
+      const rule = Object.hasOwn(RULES, path) ? RULES[path] : undefined;
       if (path === "limits" && isFields(value)) take(value, "limits.", settings.limits);
       else if (path === "limits") findings.push("the setting herd.limits is ignored: it must be an object");
       else if (rule === undefined) findings.push(`the setting herd.${path} is ignored: there is none of that name`);
