@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { reachHost } from "../../adapters/host/start.ts";
+import { readKey } from "../../adapters/host/tokens.ts";
 import { version } from "../../adapters/pi/version.ts";
 import { leftBehind, refused, Root, serve } from "../support/pi/client.ts";
 import { piPlace, runHerd, runPi, until, type PiPlace } from "../support/pi/place.ts";
@@ -223,6 +224,7 @@ describe("a host", () => {
     await new Promise<void>((done) => impostor.listen(path, done));
     onTestFinished(() => void impostor.close());
     writeFileSync(join(place.herd, "control"), `${path}\n`);
+    await readKey(place.herd);
     expect(await refused(reach(place))).toMatchObject({
       reason: "control_version",
       message: expect.stringContaining("is of another version of pi-herd"),
