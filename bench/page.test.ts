@@ -37,6 +37,11 @@ const figures: Figure[] = [
   { name: "listing", entries: 11_000, subjects: 110, listAllMs: 188, listOneMs: 2.13 },
   { name: "jq", evaluationsPerSecond: 811, atOncePerSecond: 1_612, functionsPerSecond: 98_000, firstMs: 77.4 },
   { name: "disk", entries: 120_000, rssMb: 131, emptyRssMb: 129, heapMb: 21.3, emptyHeapMb: 20.9 },
+  { name: "pi-start", workers: 1, firstTurnMs: 977, bareMs: 921, overMs: 58.2 },
+  { name: "pi-start", workers: 8, firstTurnMs: 5_004, bareMs: 4_902, overMs: 103 },
+  { name: "pi-latency", questions: 17, questionMs: 13.1, replyMs: 9.02 },
+  { name: "host-memory", known: 0, ownMb: 48.1, rssMb: 98.7 },
+  { name: "host-memory", known: 1_000, ownMb: 86.3, rssMb: 137 },
 ];
 const measurement: Measurement = {
   date: "2026-03-01",
@@ -143,7 +148,7 @@ describe("npm run bench", () => {
     const { status, stderr } = bench("cycles");
     expect(status).toBe(2);
     expect(stderr).toBe(
-      "There is no figure cycles. Next: use one of cycle, parked, trees, heap, resume, listing, jq, disk, or --all.\n",
+      "There is no figure cycles. Next: use one of cycle, parked, trees, heap, resume, listing, jq, disk, pi-start, pi-latency, host-memory, or --all.\n",
     );
   });
 

@@ -41,7 +41,7 @@ afterEach(async () => {
 
 export function folder(name = "herd-control-"): string {
   const made = mkdtempSync(join(tmpdir(), name));
-  onTestFinished(() => rm(made, { recursive: true, force: true }));
+  onTestFinished(() => rm(made, { recursive: true, force: true, maxRetries: 5 }));
   return made;
 }
 
