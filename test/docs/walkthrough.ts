@@ -26,7 +26,8 @@ const CHANGING: [RegExp, string][] = [
   [/(?<![\w-])[\w-]{21}(?![\w-])/g, "<id>"],
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, "<time>"],
   [/\b\d\d:\d\d:\d\d\b/g, "<time>"],
-  [/\bprocess \d+/g, "process <pid>"],
+  [/\b([Pp])rocess \d+/g, "$1rocess <pid>"],
+  [/(?<=--session )"[^"]+"/g, '"<session file>"'],
   [/\b\d+ rows\b/g, "<n> rows"],
   [/\d+(?:\.\d+)? [kMGT]B free/g, "<n> free"],
   [/Node\.js [\d.]+ at \S+/g, "Node.js <version>"],
@@ -52,12 +53,18 @@ export function walkThrough(text: string, installed: Installed): number {
     const where = `${info} under "${heading}"`;
     if (language === "sh") printed = shell.run(content, rest[0] === "exits" ? Number(rest[1]) : 0, where);
     else if (info === "text output") {
-      expect({ [where]: masked(printed, folder) }).toEqual({ [where]: expected(content, masked(printed, folder)) });
+      compare(where, { shown: content, printed, folder });
       compared++;
     } else if (rest.length === 1) shell.save(rest[0] as string, content);
     else if (info !== "text") throw new Error(`nobody knows what to do with the example "${info}" under "${heading}"`);
   }
   return compared;
+}
+
+/** Holds what a page shows against what came, in a folder that the page calls its home. */
+export function compare(where: string, { shown, printed, folder }: { shown: string; printed: string; folder: string }) {
+  const real = masked(printed, folder);
+  expect({ [where]: real }).toEqual({ [where]: expected(shown, real) });
 }
 
 /** Commands one after another, each where the one before it ended. */

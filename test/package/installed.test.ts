@@ -109,6 +109,11 @@ const TESTED_ELSEWHERE = [
   "definitions.md",
   "errors.md",
   "performance.md",
+  "pi.md",
+  "pi-recovery.md",
+  "pi-sessions.md",
+  "pi-troubleshooting.md",
+  "pi-workers.md",
   "subagent.md",
   "worker-states.md",
 ];
