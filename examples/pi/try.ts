@@ -45,7 +45,8 @@ async function tellStory(): Promise<number> {
 /** Runs Pi in this terminal. @returns its exit code. */
 function pi(given: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<number> {
   const child = spawn(process.execPath, [cli, ...given], { stdio: "inherit", env: { ...process.env, ...env } });
-  // Pi decides what Ctrl+C means.
-  process.on("SIGINT", () => undefined);
+  // Pi decides what Ctrl+C means, and what becomes of it when its terminal is closed; what is left is tidied up after it.
+  for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => undefined);
+  process.on("SIGTERM", () => child.kill("SIGTERM"));
   return new Promise((resolve) => child.once("exit", (code) => resolve(code ?? 1)));
 }

@@ -27,6 +27,18 @@ describe.skipIf(!hasTmux && !isRequired)("on the screen of Pi (needs tmux)", () 
     );
   });
 
+  test("npm run pi leaves nothing behind when its terminal is closed in the middle", async () => {
+    const place = piPlace();
+    const before = readdirSync(tmpdir());
+    const terminal = new PiTerminal(place, [], { command: [process.execPath, `${root}examples/pi/try.ts`], cwd: root });
+    await terminal.shows("Type yes or no.");
+    terminal.close();
+    const left = () =>
+      readdirSync(tmpdir()).filter((name) => name.startsWith("pi-herd-try-") && !before.includes(name));
+    await until(() => left().length === 0).catch(() => undefined);
+    expect(left()).toEqual([]);
+  });
+
   test("a question and a result have a heading each, and the list shows what runs", async () => {
     const place = piPlace();
     const asks = task(
