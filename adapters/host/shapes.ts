@@ -72,11 +72,6 @@ export interface WorkerSays {
   problem?: string;
 }
 
-export interface WorkerHears {
-  label: string;
-  agent: string;
-}
-
 /** What a worker's process tells of its turns: `worker/report`. */
 export type Told =
   | { type: "turn.started" | "turn.ended" | "activity" }

@@ -140,15 +140,22 @@ test("a late answer cannot reach the next question, and the branch decides what 
   expect([late.isError, textOf(late)]).toEqual([true, expect.stringContaining("already answered")]);
 });
 
-test("a session that is left hears nothing more, and the next one nothing of it", async () => {
+test.each([
+  ["new one", { type: "new_session" }],
+  ["copy of it", { type: "clone" }],
+])("a session that is left for a %s hears nothing more, and that one nothing of its workers", async (_, leave) => {
   const place = piPlace();
   const pi = new PiSession(place);
   const waits = task('call bash {"command":"until test -e go; do sleep 0.05; done"}', "say through");
   await pi.prompt(subagent({ action: "assign", agent: "generalist", label: "digger", task: waits }), "say assigned");
   await until(() => pi.texts.includes("assigned"));
   const { sessionFile } = await pi.state();
-  await pi.ask({ type: "new_session" });
+  await pi.ask(leave);
+  expect((await pi.state()).sessionFile).not.toBe(sessionFile);
   writeFileSync(join(place.cwd, "go"), "");
+  // Its result is stored, and waits for the session that was left.
+  const listed = () => runHerd(place, ["list", "--directory", place.herd]);
+  await until(async () => (await listed()).stdout.includes("settling"), "the result to wait");
   await pi.prompt(subagent({ action: "list" }), report);
   await until(() => pi.texts.includes("report"));
   expect(textOf(pi.toolResults("subagent").at(-1)!)).toContain("No workers");
@@ -199,22 +206,4 @@ test("a reload takes everything anew: what comes afterwards arrives once, in the
     expect.stringContaining("after?"),
   ]);
   expect(pi.herd("result").map(textOf)).toEqual([expect.stringMatching(/\n\ntwo$/)]);
-});
-
-test("a fork of a session is another owner: what its origin's workers bring goes to the origin", async () => {
-  const place = piPlace();
-  const pi = new PiSession(place);
-  const waits = task('call bash {"command":"until test -e go; do sleep 0.05; done"}', "say through");
-  await pi.prompt(subagent({ action: "assign", agent: "generalist", label: "digger", task: waits }), "say assigned");
-  await until(() => pi.texts.includes("assigned"));
-  const { sessionFile } = await pi.state();
-  await pi.ask({ type: "clone" });
-  expect((await pi.state()).sessionFile).not.toBe(sessionFile);
-  writeFileSync(join(place.cwd, "go"), "");
-  await pi.prompt(subagent({ action: "list" }), report);
-  await until(() => pi.texts.includes("report"));
-  expect(textOf(pi.toolResults("subagent").at(-1)!)).toContain("No workers");
-  expect(pi.herd("result")).toHaveLength(0);
-  await pi.ask({ type: "switch_session", sessionPath: sessionFile });
-  expect(textOf(await until(() => pi.herd("result")[0], "the result"))).toContain("through");
 });

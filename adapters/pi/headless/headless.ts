@@ -6,7 +6,7 @@ import { HerdError, type ControlClient } from "../../../runtime/index.ts";
 import { messageOf } from "../../../runtime/client.ts";
 import type { Dialogs } from "../../host/dialogs.ts";
 import type { Log } from "../../host/log.ts";
-import type { PiCommand, RootSays, Told, WorkerHears, WorkerSays } from "../../host/shapes.ts";
+import type { PiCommand, RootSays, Told, WorkerSays } from "../../host/shapes.ts";
 import { withNodeFirst } from "../../host/node.ts";
 import { isInstalled } from "../../host/pi-command.ts";
 import { badToken, tokenFor } from "../../host/tokens.ts";
@@ -141,7 +141,7 @@ export class Headless implements Backend {
     client: ControlClient,
     { runId, launch }: { runId: string; launch: string },
     says: WorkerSays,
-  ): Promise<WorkerHears> {
+  ): Promise<void> {
     const run = this.#runs.get(runId);
     if (run === undefined || run.launch !== launch || run.process?.isAlive !== true) {
       throw badToken("The token belongs to a worker's process that has ended");
@@ -176,7 +176,6 @@ export class Headless implements Backend {
     this.#options.log.info({ runId, label: run.label, pid: says.pid }, "worker ready");
     // After this answer is out.
     setImmediate(() => run.flush());
-    return { label: run.label, agent: "" };
   }
 
   /** A worker's process tells of its turns. @throws HerdError `bad_token` unless it is the one that said who it is. */

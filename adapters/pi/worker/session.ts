@@ -7,7 +7,7 @@ import type {
   UIPromptStartEvent,
 } from "@earendil-works/pi-coding-agent";
 import { Connection, messageOf } from "../../../runtime/client.ts";
-import type { Told, ToldOrder, WorkerHears, WorkerSays } from "../../host/shapes.ts";
+import type { Told, ToldOrder, WorkerSays } from "../../host/shapes.ts";
 import { HERD, type HerdDetails } from "../branch.ts";
 import { Link } from "../link.ts";
 import { Outbox } from "../outbox.ts";
@@ -142,7 +142,7 @@ export class WorkerSession {
       thinking: this.#pi.getThinkingLevel(),
       ...(problem !== undefined && { problem }),
     };
-    await connection.request<WorkerHears>("worker/hello", says);
+    await connection.request("worker/hello", says);
     // What could not be told while nobody was there.
     setImmediate(() => this.#tellOn());
   }
