@@ -19,8 +19,21 @@ export interface HerdEvents {
   gone: InboxEvents["gone"];
   /** A worker's top state changed. */
   state: { runId: string; label: string; agent: string; from: string | undefined; to: string };
-  /** A working worker shows no activity for ten minutes. */
-  stale: { runId: string; label: string; requestId: string; inactiveMs: number };
+  /**
+   * A working worker shows no activity for ten minutes, since `lastActivityAt` (ISO 8601). Told once per silence; whom it
+   * concerns is the direct owner: the parent worker `parentRunId`, or without one `owner`.
+   */
+  stale: {
+    runId: string;
+    label: string;
+    agent: string;
+    requestId: string;
+    owner: OwnerRef;
+    workspace: string;
+    parentRunId?: string;
+    lastActivityAt: string;
+    inactiveMs: number;
+  };
   /** A worker ended without a result of its own. */
   lost: { runId: string; label: string; requestId: string; message: string };
   /** An ask passed its deadline (`expiredAt`, ISO 8601) without an answer, and that was acted upon. */

@@ -4,6 +4,7 @@ import { dropUntaken, dropUnreadOf } from "./deliveries/record.ts";
 import type { HerdEngine } from "./herd-engine.ts";
 import { messageOf } from "./errors.ts";
 import type { AskRecord, RequestRecord } from "./kernel/records.ts";
+import { parentPath, runIdOf } from "./kernel/tree.ts";
 import { closeIn } from "./subagent/close.ts";
 import { asksOf, keys, prefixed, timeKey } from "./store/keys.ts";
 import type { Operation, Row } from "./store/store.ts";
@@ -157,16 +158,31 @@ export class Ticker {
   #scan(now: number): void {
     if (now - this.#scannedAt < SCAN_MS || !this.#engine.events.has("stale")) return;
     this.#scannedAt = now;
+    const seen = new Set<string>();
     for (const tree of this.#engine.kernel.trees()) {
-      for (const { state, context } of tree.workers()) {
+      for (const { path, state, context } of tree.workers()) {
+        const { runId, label, agent, workspace } = context;
+        seen.add(runId);
         const requestId = shownState(state, context) === "working" ? activeRequest(state, context) : undefined;
         const lastActivityAt = this.#engine.lastActivityAt(context);
         const inactiveMs = now - lastActivityAt;
         if (requestId === undefined || inactiveMs < STALE_MS) continue;
-        if (this.#stale.get(context.runId) === lastActivityAt) continue;
-        this.#stale.set(context.runId, lastActivityAt);
-        this.#engine.events.emit("stale", { runId: context.runId, label: context.label, requestId, inactiveMs });
+        if (this.#stale.get(runId) === lastActivityAt) continue;
+        this.#stale.set(runId, lastActivityAt);
+        const parent = parentPath(path);
+        this.#engine.events.emit("stale", {
+          runId,
+          label,
+          agent,
+          requestId,
+          owner: tree.owner,
+          workspace,
+          ...(parent !== "" && { parentRunId: runIdOf(parent) }),
+          lastActivityAt: new Date(lastActivityAt).toISOString(),
+          inactiveMs,
+        });
       }
     }
+    for (const runId of this.#stale.keys()) if (!seen.has(runId)) this.#stale.delete(runId);
   }
 }

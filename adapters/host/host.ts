@@ -26,6 +26,7 @@ import {
 } from "./requests.ts";
 import { Roots } from "./roots.ts";
 import type { HostStatus, RootHears, RootSays, WorkerAsks, WorkerSays, WorkerTells } from "./shapes.ts";
+import { Silences } from "./silences.ts";
 import { connectHost } from "./start.ts";
 import { bearerOf, readKey, tokenFor } from "./tokens.ts";
 import { isNewer } from "./versions.ts";
@@ -63,14 +64,15 @@ export class Host {
   readonly #over = Promise.withResolvers<string>();
   #herd: Herd | undefined;
   #workers: Headless | undefined;
+  #silences: Silences | undefined;
   #idleSince: number | undefined;
   #newerVersion: string | undefined;
 
   private constructor(options: HostOptions) {
     this.#options = options;
     this.#dialogs = new Dialogs({
-      opened: (owner, dialog) => this.#roots.clientOf(owner)?.tell("dialog/opened", dialog),
-      closed: (owner, id) => this.#roots.clientOf(owner)?.tell("dialog/closed", { id }),
+      opened: (owner, dialog) => this.#roots.screenOf(owner)?.tell("dialog/opened", dialog),
+      closed: (owner, id) => this.#roots.screenOf(owner)?.tell("dialog/closed", { id }),
     });
   }
 
@@ -89,6 +91,7 @@ export class Host {
       return await host.#over.promise;
     } finally {
       clearInterval(looks);
+      host.#silences?.close();
       await host.#herd?.close();
     }
   }
@@ -148,7 +151,13 @@ export class Host {
         methods: this.#methods(),
       },
     });
-    this.#workers = backend();
+    const workers = backend();
+    this.#workers = workers;
+    const owners = {
+      root: (session: string) => this.#roots.clientOf(session),
+      parent: (runId: string) => workers.clientOf(runId),
+    };
+    this.#silences = new Silences(this.#herd, owners, log);
     // Also where no worker needs it.
     await this.#workers.sweep();
   }
@@ -271,6 +280,7 @@ export class Host {
   /** Leaves for a newer version between two turns, and when nobody has needed it for a while. */
   async #look(): Promise<void> {
     const { busy, alive } = this.#backend;
+    this.#silences?.look(Date.now());
     // What cannot be written any more can be once the store is opened again: the next one does that.
     if (this.#herd?.status === "fenced") return this.stop("the store takes no more writes");
     if (this.#newerVersion !== undefined && busy === 0) return this.stop(`version ${this.#newerVersion} takes over`);

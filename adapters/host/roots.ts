@@ -39,6 +39,11 @@ export class Roots {
   }
 
   clientOf(id: string): ControlClient | undefined {
+    return this.#roots.get(id)?.client;
+  }
+
+  /** Where dialogs can be shown to a person. */
+  screenOf(id: string): ControlClient | undefined {
     const root = this.#roots.get(id);
     return root?.says.hasUI ? root.client : undefined;
   }

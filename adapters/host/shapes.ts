@@ -61,6 +61,17 @@ export interface RootHears {
   isNews: boolean;
 }
 
+/** A worker that is at work gives no sign of life; its direct owner is told: `worker/silent`. */
+export interface Silence {
+  runId: string;
+  requestId: string;
+  label: string;
+  agent: string;
+  /** ISO 8601, UTC: with the other ids what tells one silence from the next. */
+  lastActivityAt: string;
+  inactiveMs: number;
+}
+
 /** What a worker's process says first: `worker/hello`. */
 export interface WorkerSays {
   sessionId: string;

@@ -9,10 +9,13 @@ export const LIST_ENTRY = "herd-list";
 /** What the last paragraph of a question begins with, which tells a model how to answer it. */
 export const HOW_TO_ANSWER = "\n\nAnswer with ";
 
+/** What the last paragraph of an advice begins with, which tells a model what it can do. */
+export const HOW_TO_GO_ON = "\n\nNothing was changed. ";
+
 /** What is kept with such a message in the session, beside the text that the model reads. */
 export interface HerdDetails {
   /** What it is: something that a worker is told, or something that an owner is told. */
-  kind: "task" | "answer" | "resume" | "steer" | "question" | "result";
+  kind: "task" | "answer" | "resume" | "steer" | "question" | "result" | "silence";
   /** In a worker: the order that it is. */
   orderId?: string;
   /** At an owner: the delivery that it is. */
@@ -21,6 +24,9 @@ export interface HerdDetails {
   askId?: string;
   label?: string;
   agent?: string;
+  /** Of a silence: whose it is, and since when (ISO 8601). */
+  runId?: string;
+  lastActivityAt?: string;
   /** Of a result. */
   status?: string;
   /** What the result says of itself. */
@@ -41,7 +47,8 @@ export function herdSaid(ctx: ExtensionContext): HerdDetails[] {
   return ctx.sessionManager.getBranch().flatMap((entry) => herdDetails(entry) ?? []);
 }
 
-/** What tells one from another. A question is the same however often it is handed out. */
-export function keyOf({ kind, askId, deliveryId, orderId }: HerdDetails): string {
+/** What tells one from another. A question is the same however often it is handed out, a silence until it is broken. */
+export function keyOf({ kind, askId, deliveryId, orderId, runId, requestId, lastActivityAt }: HerdDetails): string {
+  if (kind === "silence") return `silence ${runId} ${requestId} ${lastActivityAt}`;
   return kind === "question" && askId !== undefined ? `ask ${askId}` : `${kind} ${deliveryId ?? orderId ?? ""}`;
 }

@@ -1,7 +1,7 @@
 import type { AgentToolResult, Theme } from "@earendil-works/pi-coding-agent";
 import type { Component, MarkdownTheme } from "@earendil-works/pi-tui";
 import { visible } from "../../runtime/client.ts";
-import { HOW_TO_ANSWER, type HerdDetails } from "./branch.ts";
+import { HOW_TO_ANSWER, HOW_TO_GO_ON, type HerdDetails } from "./branch.ts";
 
 /** What only Pi itself can give: the parts of its screen. */
 export type Parts = Pick<typeof import("@earendil-works/pi-tui"), "Box" | "Markdown" | "Text">;
@@ -101,6 +101,7 @@ const HEADINGS: Record<HerdDetails["kind"], (who: string) => string> = {
   steer: () => "Your owner says",
   question: (who) => `${who} asks`,
   result: (who) => `Result of ${who}`,
+  silence: (who) => `${who} is silent`,
 };
 
 function heading(details: HerdDetails | undefined, theme: Theme): string {
@@ -108,15 +109,16 @@ function heading(details: HerdDetails | undefined, theme: Theme): string {
   const { kind, label = "a worker", agent, status } = details;
   const who = agent === undefined || agent === label ? label : `${label} (${agent})`;
   const title = theme.fg(
-    kind === "question" ? "warning" : "customMessageLabel",
+    kind === "question" || kind === "silence" ? "warning" : "customMessageLabel",
     theme.bold(visible(HEADINGS[kind](who))),
   );
   if (status === undefined) return title;
   return `${title} ${theme.fg(status === "completed" ? "success" : "error", visible(status))}`;
 }
 
-/** The heading says what the model's header says; how a question is answered is for the model alone. */
+/** The heading says what the model's header says; what it can do about it is for the model alone. */
 function bodyOf(details: HerdDetails | undefined, text: string): string {
+  if (details?.kind === "silence") return text.split(HOW_TO_GO_ON, 1)[0] as string;
   if (details?.kind !== "result" && details?.kind !== "question") return text;
   const from = text.indexOf("\n\n");
   const to = details.kind === "question" ? text.lastIndexOf(HOW_TO_ANSWER) : -1;

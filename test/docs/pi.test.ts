@@ -106,7 +106,14 @@ describe("the page on troubleshooting in Pi", () => {
   test("has every reason for which a session or its background process refuses", () => {
     const raised = new Set([...said.matchAll(/reason: "(\w+)"/g)].map(([, reason = ""]) => reason));
     // Of a call that somebody makes, which says itself what is wrong with it.
-    for (const other of ["detached", "invalid_field", "not_granted", "target_not_found", "target_ambiguous"])
+    for (const other of [
+      "already_waiting",
+      "detached",
+      "invalid_field",
+      "not_granted",
+      "target_not_found",
+      "target_ambiguous",
+    ])
       raised.delete(other);
     expect([...raised].filter((reason) => !text.includes(`\`${reason}\``))).toEqual([]);
   });

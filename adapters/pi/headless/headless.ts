@@ -74,6 +74,12 @@ export class Headless implements Backend {
     return this.#leftOvers.sweep();
   }
 
+  /** The connection of a worker's process, once it has said who it is. */
+  clientOf(runId: string): ControlClient | undefined {
+    const run = this.#runs.get(runId);
+    return run?.isGreeted === true ? run.client : undefined;
+  }
+
   /** The worker whose process has this session. */
   workerIn(session: string): string | undefined {
     return [...this.#runs.values()].find((run) => run.sessionId === session && run.identity === "present")?.label;

@@ -11,15 +11,17 @@ import type { Question, Result } from "../../../runtime/index.ts";
 import { findNode } from "../../host/node.ts";
 import { cliOf } from "../../host/pi-command.ts";
 import { hostDirectory } from "../../host/place.ts";
-import type { Dialog, Elsewhere, RootHears, RootSays } from "../../host/shapes.ts";
+import type { Dialog, Elsewhere, RootHears, RootSays, Silence } from "../../host/shapes.ts";
 import { connectHost, reachHost } from "../../host/start.ts";
+import { Arrivals } from "../arrivals.ts";
 import { HERD, herdSaid, LIST_ENTRY, type HerdDetails } from "../branch.ts";
 import { Link } from "../link.ts";
 import type { Looks } from "../looks.ts";
 import { Outbox, type Outgoing } from "../outbox.ts";
+import { silenceMessage, silenceText } from "../silence.ts";
 import { version } from "../version.ts";
-import { questionMeant, questionMessage, resultMessage, RootDeliveries } from "./deliveries.ts";
 import { DialogDesk } from "./dialogs.ts";
+import { questionMeant, questionMessage, resultMessage } from "./messages.ts";
 import { PrintWait } from "./print-wait.ts";
 import { readSettings, type Settings } from "./settings.ts";
 import { registerRootTools } from "./tools.ts";
@@ -43,7 +45,7 @@ export class RootSession {
   readonly #workspace: string;
   readonly #link: Link;
   readonly #outbox: Outbox;
-  readonly #deliveries: RootDeliveries;
+  readonly #arrivals: Arrivals;
   readonly #dialogs: DialogDesk;
   readonly #print: PrintWait | undefined;
   #toolName = "";
@@ -65,7 +67,7 @@ export class RootSession {
       ctx.mode === "print" || ctx.mode === "json"
         ? new PrintWait(settings.printWaitMs, async () => (await this.#unfinished()).some(({ isHeard }) => !isHeard))
         : undefined;
-    this.#deliveries = new RootDeliveries(ctx, (message) => this.#put(message));
+    this.#arrivals = new Arrivals(ctx, (message) => this.#put(message));
     this.#dialogs = new DialogDesk(ctx, (dialog, answer) => this.#link.call("dialog/answer", { dialog, answer }));
     this.#link = new Link({
       open: () => this.#open(),
@@ -92,22 +94,22 @@ export class RootSession {
   messageEnd({ message }: MessageEndEvent): void {
     if (message.role !== "custom" || message.customType !== HERD) return;
     this.#outbox.arrived(message.details as HerdDetails);
-    this.#deliveries.arrived(message.details as HerdDetails);
+    this.#arrivals.arrived(message.details as HerdDetails);
   }
 
   agentStart(): void {
     this.#outbox.began();
-    this.#deliveries.look();
+    this.#arrivals.look();
   }
 
   agentSettled(): void {
     this.#outbox.settled();
-    this.#deliveries.look();
+    this.#arrivals.look();
   }
 
   /** Without a screen the end of the work is the end of the process: it waits for what its workers still have to say. */
   async beforeSettle({ outcome, entries }: AgentBeforeSettleEvent): Promise<AgentBeforeSettleEventResult | undefined> {
-    this.#deliveries.look();
+    this.#arrivals.look();
     if (this.#print === undefined || outcome !== "completed" || !this.#needsHost) return undefined;
     const next = await this.#print.next();
     if (next.length === 0) return undefined;
@@ -136,7 +138,7 @@ export class RootSession {
     this.#dialogs.close();
     this.#outbox.close();
     if (this.#print) await this.#lastWord();
-    this.#deliveries.close();
+    this.#arrivals.close();
     await this.#link.close(500);
   }
 
@@ -163,10 +165,15 @@ export class RootSession {
 
   async #greet(connection: Connection): Promise<void> {
     connection.serve<{ question: Question }>("receiver/question", async ({ question }) => {
-      await this.#deliveries.arrive(questionMessage(question, this.#toolName));
+      await this.#arrivals.arrive(questionMessage(question, this.#toolName));
     });
     connection.serve<{ result: Result }>("receiver/result", async ({ result }) => {
-      await this.#deliveries.arrive(resultMessage(result));
+      await this.#arrivals.arrive(resultMessage(result));
+    });
+    connection.serve<Silence>("worker/silent", async (silence) => {
+      // Without a screen the model is held until a worker says something; the person can see why it takes so long.
+      if (this.#print) this.#say(silenceText(silence), "warning");
+      else await this.#arrivals.arrive(silenceMessage(silence, this.#toolName));
     });
     connection.listen<Dialog>("dialog/opened", (dialog) => {
       if (this.#ctx.hasUI) this.#dialogs.opened(dialog);
@@ -276,7 +283,7 @@ export class RootSession {
     for (const { label, question, parentLabel } of list.workers) {
       // A worker's own worker asks that worker.
       if (question === undefined || parentLabel !== undefined) continue;
-      void this.#deliveries.arrive(questionMessage({ ...question, label }, this.#toolName)).catch(() => undefined);
+      void this.#arrivals.arrive(questionMessage({ ...question, label }, this.#toolName)).catch(() => undefined);
     }
   }
 

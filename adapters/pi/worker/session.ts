@@ -6,12 +6,14 @@ import type {
   ToolCallEventResult,
   UIPromptStartEvent,
 } from "@earendil-works/pi-coding-agent";
-import { Connection, messageOf } from "../../../runtime/client.ts";
-import type { Told, ToldOrder, WorkerSays } from "../../host/shapes.ts";
+import { Connection, HerdError, messageOf } from "../../../runtime/client.ts";
+import type { Told, ToldOrder, Silence, WorkerSays } from "../../host/shapes.ts";
+import { Arrivals } from "../arrivals.ts";
 import { HERD, type HerdDetails } from "../branch.ts";
 import { Link } from "../link.ts";
 import { Outbox } from "../outbox.ts";
 import type { Looks } from "../looks.ts";
+import { silenceMessage } from "../silence.ts";
 import { ToolCalls } from "../tool-calls.ts";
 import { version } from "../version.ts";
 import type { WorkerIdentity } from "./identity.ts";
@@ -21,7 +23,7 @@ import { branchState, outcomeOf } from "./turns.ts";
 /** A sign of life is told this often at most, in milliseconds. */
 const ACTIVITY_MS = 5_000;
 /** Orders with which a turn begins; the others reach one that runs. */
-const BEGINNINGS = new Set<ToldOrder["kind"]>(["task", "answer", "resume"]);
+const BEGINNINGS = new Set<HerdDetails["kind"]>(["task", "answer", "resume"]);
 
 /** The Pi session of a worker: it hears its orders, asks its owner, and tells of its turns. */
 export class WorkerSession {
@@ -31,6 +33,7 @@ export class WorkerSession {
   readonly #looks: Looks;
   readonly #link: Link;
   readonly #outbox: Outbox;
+  readonly #arrivals: Arrivals;
   readonly #calls: ToolCalls;
   /** Orders that stand in the session, or are on their way into it. */
   readonly #seen: Set<string>;
@@ -52,6 +55,7 @@ export class WorkerSession {
     this.#requestId = requestId;
     this.#askId = askId;
     this.#outbox = new Outbox(pi, ctx);
+    this.#arrivals = new Arrivals(ctx, (message) => this.#outbox.put(message));
     this.#calls = new ToolCalls(["ask_owner"]);
     const { directory, token } = identity;
     this.#link = new Link({
@@ -125,12 +129,14 @@ export class WorkerSession {
 
   async shutdown(): Promise<void> {
     this.#outbox.close();
+    this.#arrivals.close();
     await this.#telling;
     await this.#link.close(500);
   }
 
   async #greet(connection: Connection): Promise<void> {
     connection.serve<ToldOrder>("worker/order", async (order) => this.#order(order));
+    connection.serve<Silence>("worker/silent", (silence) => this.#silent(silence));
     const { sessionManager, model } = this.#ctx;
     const sessionFile = sessionManager.getSessionFile();
     const problem = await this.#problem();
@@ -175,6 +181,12 @@ export class WorkerSession {
     this.#outbox.put({ text, details, as: kind === "question" ? "followUp" : "steer" });
   }
 
+  /** A worker of this worker is silent. Resolves when that stands in the session. */
+  async #silent(silence: Silence): Promise<void> {
+    if (this.#askId !== undefined) throw waits();
+    await this.#arrivals.arrive(silenceMessage(silence, "subagent"));
+  }
+
   /** It was told this before: the confirmation was lost, or its process ended on the way. */
   #again({ orderId, kind, requestId, askId }: ToldOrder): void {
     const state = branchState(this.#ctx);
@@ -199,13 +211,14 @@ export class WorkerSession {
   #arrived(details: HerdDetails): void {
     const { orderId, kind, requestId } = details;
     this.#outbox.arrived(details);
+    this.#arrivals.arrived(details);
     if (orderId === undefined) return;
     if (!BEGINNINGS.has(kind)) return this.#tell({ type: "delivered", orderId });
     this.#begin(requestId, kind);
     this.#tell({ type: "turn.started" }, orderId);
   }
 
-  #begin(requestId: string | undefined, kind: ToldOrder["kind"]): void {
+  #begin(requestId: string | undefined, kind: HerdDetails["kind"]): void {
     this.#requestId = requestId ?? this.#requestId;
     if (kind !== "resume") this.#askId = undefined;
     this.#showWaiting();
@@ -256,4 +269,15 @@ export class WorkerSession {
       this.#untold.shift();
     }
   }
+}
+
+/** Its turn is over until its owner has answered: nothing else begins one. */
+function waits(): HerdError {
+  return new HerdError({
+    category: "worker_busy",
+    reason: "already_waiting",
+    message: "The worker waits for its owner's reply",
+    nextAction: "nothing: it is told later",
+    operation: "silent",
+  });
 }

@@ -1,8 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { HerdError } from "../../../runtime/client.ts";
-import type { Question, Result } from "../../../runtime/index.ts";
-import { HOW_TO_ANSWER, herdSaid, keyOf, type HerdDetails } from "../branch.ts";
-import type { Outgoing } from "../outbox.ts";
+import { HerdError } from "../../runtime/client.ts";
+import { herdSaid, keyOf, type HerdDetails } from "./branch.ts";
+import type { Outgoing } from "./outbox.ts";
 
 interface Arriving {
   outgoing: Outgoing;
@@ -12,10 +11,10 @@ interface Arriving {
 }
 
 /**
- * Questions and results on their way into a root session. One is acknowledged when it stands on the active branch, so that
+ * Messages on their way into a session whose senders wait until they are there: one is acknowledged when it stands on the active branch, so that
  * whatever ends before has it given again.
  */
-export class RootDeliveries {
+export class Arrivals {
   readonly #ctx: ExtensionContext;
   readonly #put: (message: Outgoing) => void;
   readonly #arriving = new Map<string, Arriving>();
@@ -62,42 +61,6 @@ export class RootDeliveries {
     const key = keyOf(details);
     return herdSaid(this.#ctx).some((said) => keyOf(said) === key);
   }
-}
-
-/** A question as it stands in the session. */
-export function questionMessage(
-  question: Pick<Question, "askId" | "label" | "envelope"> &
-    Partial<Pick<Question, "requestId" | "agent" | "deliveryId">>,
-  toolName: string,
-): Outgoing {
-  const { askId, requestId, label, agent, deliveryId, envelope } = question;
-  const how = `${toolName}: ${JSON.stringify({ action: "reply", label, message: "…" })}. The worker waits until then.`;
-  return {
-    text: `${envelope}${HOW_TO_ANSWER}${how}`,
-    as: "followUp",
-    details: {
-      kind: "question",
-      askId,
-      label,
-      ...(deliveryId !== undefined && { deliveryId }),
-      ...(requestId !== undefined && { requestId }),
-      ...(agent !== undefined && { agent }),
-    },
-  };
-}
-
-/** A result as it stands in the session. */
-export function resultMessage({ deliveryId, requestId, label, agent, status, envelope, details }: Result): Outgoing {
-  return {
-    text: envelope,
-    as: "steer",
-    details: { kind: "result", deliveryId, requestId, label, agent, status, result: details },
-  };
-}
-
-/** The question that a reply by this label means: the last one of it on the active branch. */
-export function questionMeant(ctx: ExtensionContext, label: unknown): string | undefined {
-  return herdSaid(ctx).findLast((said) => said.kind === "question" && said.label === label)?.askId;
 }
 
 function left(): HerdError {
