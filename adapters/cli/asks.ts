@@ -1,6 +1,6 @@
 import type { InboxEntry, Json, ParkedEntry } from "../../runtime/index.ts";
 import { UsageError } from "./errors.ts";
-import { quoted } from "./invocation.ts";
+import { quoted } from "../host/herd-command.ts";
 import type { Reached } from "./reach.ts";
 import { visible } from "./terminal/text.ts";
 

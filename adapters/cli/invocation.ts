@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { basename, join, relative, sep } from "node:path";
+import { quoted } from "../host/herd-command.ts";
 import { hostDirectory } from "../host/place.ts";
 
 /** The part of the process that says how it was started. */
@@ -22,13 +23,6 @@ export function calledAs({ argv: [, script = "herd"], env, platform }: Started):
 /** Whether it was started out of the packages of this very folder. */
 function isInstalled(script: string): boolean {
   return relative("", script).split(sep)[0] === "node_modules";
-}
-
-/** A word as shells take it: as it is when it is harmless, else in quotes that let nothing in it mean anything. */
-export function quoted(text: string, { always = false, windows = process.platform === "win32" } = {}): string {
-  if (!always && /^[\w@%+=:,./-]+$/.test(text)) return text;
-  if (windows) return `"${text.replace(/"/g, '\\"')}"`;
-  return /["$`\\!\n]/.test(text) ? `'${text.replaceAll("'", "'\\''")}'` : `"${text}"`;
 }
 
 /** A command of ours for somebody to paste, with the folder of the herd unless that is the usual one. */

@@ -1,4 +1,5 @@
 import { HerdError, visible } from "../../runtime/index.ts";
+import { herdCommand } from "./herd-command.ts";
 import type { Dialog } from "./shapes.ts";
 
 /** What a person says to a dialog. */
@@ -100,7 +101,7 @@ function notAsked(which: string, open: readonly Open[]): HerdError {
     category: "target_not_found",
     reason: "target_not_found",
     message: `No dialog of "${visible(which)}" is open${labels === "" ? "" : `; open are those of ${labels}`}`,
-    nextAction: "look with herd status which dialogs are open; one that was answered is gone",
+    nextAction: `look with ${herdCommand(["status"])} which dialogs are open; one that was answered is gone`,
     operation: "answer",
   });
 }

@@ -1,11 +1,11 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { closeSync, existsSync, openSync, readSync, rmSync } from "node:fs";
+import { closeSync, openSync, readSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { Connection, HerdError, messageOf } from "../../runtime/client.ts";
+import { herdCommand, herdProgram } from "./herd-command.ts";
 import { findNode } from "./node.ts";
 import { knownKey, readKey, tokenFor, type Bearer } from "./tokens.ts";
 
@@ -90,7 +90,8 @@ function otherHost(directory: string, cause: HerdError): HerdError {
     reason: cause.reason,
     message: `The background process that serves ${directory} is of another version of pi-herd than this program`,
     nextAction:
-      "wait until its workers have finished their turns, when an older one makes room by itself, or end it with herd stop; " +
+      "wait until its workers have finished their turns, when an older one makes room by itself, or end it with " +
+      `${herdCommand(["stop"])}; ` +
       "where it is the newer one, update pi-herd here",
     operation: "hello",
     cause,
@@ -108,7 +109,7 @@ async function start({ directory, env = process.env }: Visitor): Promise<Startin
   const node = await findNode(env);
   await usable(directory, readKey);
   const said = nameless();
-  const child = spawn(node, [command(), "serve", "--directory", directory], {
+  const child = spawn(node, [herdProgram(), "serve", "--directory", directory], {
     cwd: directory,
     detached: true,
     stdio: ["ignore", "ignore", said ?? "ignore"],
@@ -135,14 +136,6 @@ function nameless(): number | undefined {
 function readAll(file: number): string {
   const buffer = Buffer.alloc(SAID_BYTES);
   return buffer.toString("utf8", 0, readSync(file, buffer, 0, SAID_BYTES, 0));
-}
-
-/** The `herd` command: in a checkout beside the sources, in the published package beside the compiled files. */
-function command(): string {
-  const [source, published] = ["../cli/herd.js", "../../../adapters/cli/herd.js"].map((path) =>
-    fileURLToPath(new URL(path, import.meta.url)),
-  ) as [string, string];
-  return existsSync(source) ? source : published;
 }
 
 /** The key of the folder, with what is wrong with that folder in words. */
@@ -176,7 +169,7 @@ function notStarted(directory: string, { child, said, failed }: Starting): HerdE
     category: "internal_failure",
     reason: "host_not_started",
     message: `The background process of the herd did not start: ${why.replace(/ Next: .*$/, "").slice(0, 500)}`,
-    nextAction: `look with herd doctor --directory ${JSON.stringify(directory)}, mend what it names, and try again`,
+    nextAction: `look with ${herdCommand(["doctor", "--directory", directory])}, mend what it names, and try again`,
     operation: "serve",
     details: { directory, output: lines.slice(-20) },
   });

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { HerdError, type CallOptions, type Connection } from "../../runtime/client.ts";
+import { herdCommand } from "../host/herd-command.ts";
 
 /** How long to wait before the next try to connect: doubling between these, in milliseconds. */
 const FIRST_WAIT_MS = 100;
@@ -125,7 +126,7 @@ function unreachable(operation: string): HerdError {
     category: "internal_failure",
     reason: "not_running",
     message: "The background process of the herd cannot be reached",
-    nextAction: "try again; herd doctor says what is wrong",
+    nextAction: `try again; ${herdCommand(["doctor", "--pi"])} says what is wrong`,
     operation,
   });
 }

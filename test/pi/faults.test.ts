@@ -228,7 +228,7 @@ describe("a host", () => {
     expect(await refused(reach(place))).toMatchObject({
       reason: "control_version",
       message: expect.stringContaining("is of another version of pi-herd"),
-      nextAction: expect.stringContaining("herd stop"),
+      nextAction: expect.stringContaining("herd.js stop"),
     });
     expect(place.processes()).toEqual([]);
   });
@@ -244,7 +244,7 @@ describe("a host", () => {
     expect(error).toMatchObject({
       reason: "host_not_started",
       message: expect.stringMatching(/did not start: .*store/),
-      nextAction: expect.stringContaining("herd doctor"),
+      nextAction: expect.stringContaining("herd.js doctor"),
     });
     expect(error.message.split("Next:")).toHaveLength(2);
     await until(() => leftBehind(place).length === 0, "the end of the start");

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { OwnerListing } from "../listing.ts";
-import { commandFor, quoted } from "../invocation.ts";
+import { quoted } from "../../host/herd-command.ts";
+import { commandFor } from "../invocation.ts";
 import { listAll, listInJson } from "../listing.ts";
 import { columnsOfOutput, withCommonOptions, withOwnerOption, write, type CommonOptions } from "../output.ts";
 import { withHerd, type Reached } from "../reach.ts";

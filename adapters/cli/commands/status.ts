@@ -5,7 +5,7 @@ import type { HostStatus } from "../../host/shapes.ts";
 import { show, withHostDirectory } from "../output.ts";
 import { visible } from "../terminal/text.ts";
 import { countOf } from "../words.ts";
-import { quoted } from "../invocation.ts";
+import { quoted } from "../../host/herd-command.ts";
 
 /** `herd status`: whether the background process of Pi sessions runs, and what it keeps alive. */
 export function addStatus(program: Command, version: string): void {

@@ -1,4 +1,5 @@
-import { calledAs, DEFAULT_DIRECTORY, quoted, type Started } from "../invocation.ts";
+import { quoted } from "../../host/herd-command.ts";
+import { calledAs, DEFAULT_DIRECTORY, type Started } from "../invocation.ts";
 
 /** What a census was asked with, as it was typed. */
 export interface Asked {

@@ -8,6 +8,7 @@ import type {
 } from "@earendil-works/pi-coding-agent";
 import { HerdError, messageOf, toolText, type Connection } from "../../../runtime/client.ts";
 import type { Question, Result } from "../../../runtime/index.ts";
+import { herdCommand } from "../../host/herd-command.ts";
 import { findNode } from "../../host/node.ts";
 import { cliOf } from "../../host/pi-command.ts";
 import { hostDirectory } from "../../host/place.ts";
@@ -341,7 +342,7 @@ function ownCli(): string {
 function news(pid: number): string {
   return (
     `A small background process (${pid}) keeps questions and workers alive, also when this session is closed. ` +
-    "It leaves by itself when nobody needs it; herd stop ends it."
+    `It leaves by itself when nobody needs it; end it with ${herdCommand(["stop"])}.`
   );
 }
 
@@ -357,6 +358,6 @@ function others({ session, sessionFile, isOpen, labels }: Elsewhere, directory: 
   const reach = isOpen
     ? "That session is open in another Pi."
     : `Reach them with pi --session ${sessionFile === undefined ? session : JSON.stringify(sessionFile)}`;
-  const close = `close one with herd close ${labels[0]} --owner ${session} --directory ${JSON.stringify(directory)}`;
+  const close = `close one with ${herdCommand(["close", labels[0] ?? "", "--owner", session, "--directory", directory])}`;
   return `${who} ${reach}${isOpen ? " C" : ", or c"}${close.slice(1)}.`;
 }
