@@ -62,7 +62,9 @@ const raised = sources.flatMap((source) =>
   words([...properties(source, "reason"), ...args(source, "invalidRequest", 1)]),
 );
 const codes = sources
-  .filter(({ path }) => !path.startsWith("adapters/") && path !== "runtime/functions/worker.ts")
+  // What ends a command is no result.
+  .filter(({ path }) => !path.startsWith("adapters/") || path.startsWith("adapters/pi/worker/"))
+  .filter(({ path }) => path !== "runtime/functions/worker.ts")
   .flatMap((source) => words([...properties(source, "code"), ...args(source, "failed", 0)]));
 const stopCodes = ["herd_closing", "parked", "fenced"];
 

@@ -17,6 +17,7 @@ import { silenceMessage } from "../silence.ts";
 import { ToolCalls } from "../tool-calls.ts";
 import { version } from "../version.ts";
 import type { WorkerIdentity } from "./identity.ts";
+import { Reports } from "./reports.ts";
 import { registerWorkerTools } from "./tools.ts";
 import { branchState, outcomeOf } from "./turns.ts";
 
@@ -37,9 +38,7 @@ export class WorkerSession {
   readonly #calls: ToolCalls;
   /** Orders that stand in the session, or are on their way into it. */
   readonly #seen: Set<string>;
-  /** What has not been told yet, in its order: the connection may be away. */
-  readonly #untold: { told: Told; requestId?: string; orderId?: string }[] = [];
-  #telling: Promise<void> | undefined;
+  readonly #reports: Reports;
   #requestId: string | undefined;
   /** It has asked and waits for the answer. */
   #askId: string | undefined;
@@ -63,6 +62,11 @@ export class WorkerSession {
       greet: (connection) => this.#greet(connection),
       lost: () => true,
       failed: (error) => ctx.ui.notify(`herd: ${messageOf(error)}`, "error"),
+    });
+    this.#reports = new Reports({
+      isOpen: () => this.#link.isOpen,
+      tell: (report) => this.#link.call("worker/report", report),
+      warn: (message) => process.stderr.write(`herd: ${message}\n`),
     });
   }
 
@@ -130,7 +134,7 @@ export class WorkerSession {
   async shutdown(): Promise<void> {
     this.#outbox.close();
     this.#arrivals.close();
-    await this.#telling;
+    await this.#reports.told();
     await this.#link.close(500);
   }
 
@@ -150,7 +154,7 @@ export class WorkerSession {
     };
     await connection.request("worker/hello", says);
     // What could not be told while nobody was there.
-    setImmediate(() => this.#tellOn());
+    setImmediate(() => this.#reports.flush());
   }
 
   /** Why its model cannot be called. */
@@ -229,7 +233,7 @@ export class WorkerSession {
     signal: AbortSignal | undefined,
   ): Promise<{ askId: string; assignmentRequestId: string }> {
     // Whatever it told before counts before.
-    await this.#telling;
+    await this.#reports.told();
     const requestId = this.#requestId;
     const says = { request, batch: this.#calls.names, ...(requestId !== undefined && { requestId }) };
     const asked = await this.#link.call<{ askId: string; assignmentRequestId: string }>("worker/ask", says, { signal });
@@ -247,27 +251,7 @@ export class WorkerSession {
       ...(this.#requestId !== undefined && { requestId: this.#requestId }),
       ...(orderId !== undefined && { orderId }),
     };
-    this.#untold.push({ told, ...about });
-    this.#tellOn();
-  }
-
-  #tellOn(): void {
-    this.#telling ??= this.#tellAll().finally(() => (this.#telling = undefined));
-  }
-
-  /** In their order; what is not heard stays. */
-  async #tellAll(): Promise<void> {
-    while (this.#link.isOpen) {
-      const [next] = this.#untold;
-      if (next === undefined) return;
-      try {
-        await this.#link.call("worker/report", next);
-      } catch (error) {
-        process.stderr.write(`herd: ${messageOf(error)}\n`);
-        return;
-      }
-      this.#untold.shift();
-    }
+    this.#reports.add({ told, ...about });
   }
 }
 

@@ -51,10 +51,9 @@ export function outcomeOf(ctx: ExtensionContext): ToldOutcome {
   if (last === undefined) return { status: "completed", text: "", ...about };
   const { stopReason, errorMessage, content } = last;
   if (stopReason === "error" || stopReason === "aborted") {
-    const code = stopReason === "error" ? "model_error" : "aborted";
-    const message =
-      errorMessage ?? (stopReason === "error" ? "The model ended with an error." : "The turn was aborted.");
-    return { status: "failed", error: { code, message }, ...about };
+    const isModels = stopReason === "error";
+    const message = errorMessage ?? (isModels ? "The model ended with an error." : "The turn was aborted.");
+    return { status: "failed", error: { code: isModels ? "model_error" : "aborted", message }, ...about };
   }
   const text = content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("");
   return { status: "completed", text: text.trim(), ...about };
