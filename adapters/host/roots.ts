@@ -7,45 +7,56 @@ interface Root {
   client: ControlClient;
 }
 
-/** The Pi sessions that are open, by their ids. */
+/** The Pi sessions that are open, by their ids. One may be open in several Pis: then the last that spoke counts. */
 export class Roots {
-  readonly #roots = new Map<string, Root>();
+  /** Of each session who spoke last comes last. */
+  readonly #roots = new Map<string, Root[]>();
   /** What is known of sessions that have been open, for those who want to open them again. */
   readonly #files = new Map<string, string>();
 
   /** @returns whether it was not known from this client. */
   here(id: string, says: RootSays, client: ControlClient): boolean {
-    const isNew = this.#roots.get(id)?.client !== client;
-    this.#roots.set(id, { says, client });
+    const known = this.#roots.get(id) ?? [];
+    const others = known.filter((root) => root.client !== client);
+    this.#roots.set(id, [...others, { says, client }]);
     if (says.sessionFile !== undefined) this.#files.set(id, says.sessionFile);
-    return isNew;
+    return others.length === known.length;
   }
 
   left(client: ControlClient): void {
-    for (const [id, root] of this.#roots) if (root.client === client) this.#roots.delete(id);
+    for (const [id, known] of this.#roots) {
+      const others = known.filter((root) => root.client !== client);
+      if (others.length === 0) this.#roots.delete(id);
+      else this.#roots.set(id, others);
+    }
   }
 
+  /** How many sessions are open. */
   get size(): number {
     return this.#roots.size;
   }
 
   of(id: string): RootSays | undefined {
-    return this.#roots.get(id)?.says;
+    return this.#last(id)?.says;
   }
 
   /** Every session that is open. */
   all(): RootSays[] {
-    return [...this.#roots.values()].map(({ says }) => says);
+    return [...this.#roots.keys()].flatMap((id) => this.of(id) ?? []);
   }
 
   clientOf(id: string): ControlClient | undefined {
-    return this.#roots.get(id)?.client;
+    return this.#last(id)?.client;
   }
 
   /** Where dialogs can be shown to a person. */
   screenOf(id: string): ControlClient | undefined {
-    const root = this.#roots.get(id);
+    const root = this.#last(id);
     return root?.says.hasUI ? root.client : undefined;
+  }
+
+  #last(id: string): Root | undefined {
+    return this.#roots.get(id)?.at(-1);
   }
 
   /** The Pi of any session that is still there. */

@@ -73,6 +73,7 @@ describe("the page on definitions", async () => {
         workerPrompt: "worker",
         label: "a",
         contextFiles: contextFiles(policy, { cwd: folder, agentDirectory: folder }),
+        sessionFolder: "/sessions",
         trusted: false,
       });
       expect(` ${args.join(" ")} `).toContain(` ${flag} `);

@@ -82,7 +82,8 @@ class Shell {
     symlinkSync(join(installed.folder, "node_modules"), join(this.#cwd, "node_modules"), "junction");
     // The package is not on the registry as it stands here: who installs it by its name gets this one.
     writeFileSync(join(bin, "npm"), NPM);
-    chmodSync(join(bin, "npm"), 0o755);
+    writeFileSync(join(bin, "npx"), NPX);
+    for (const name of ["npm", "npx"]) chmodSync(join(bin, name), 0o755);
     this.#env = {
       ...shellEnv,
       PATH: [bin, dirname(process.execPath), shellEnv["PATH"]].join(delimiter),
@@ -118,6 +119,23 @@ if [ "$*" = "install pi-herd" ]; then
   exec npm install --prefer-offline --no-audit --no-fund --silent "$TARBALL"
 fi
 exec npm "$@"
+`;
+
+/**
+ * What npx does with a command of a package that is installed in the folder or above it, without the half second that npm
+ * takes to find that out; everything else is the real one's.
+ */
+const NPX = `#!/bin/sh
+folder="$PWD"
+while [ "$folder" != / ]; do
+  if [ -x "$folder/node_modules/.bin/$1" ]; then
+    program="$folder/node_modules/.bin/$1"
+    shift
+    npm_command=exec PATH="$REAL_PATH" exec "$program" "$@"
+  fi
+  folder="$(dirname "$folder")"
+done
+PATH="$REAL_PATH" exec npx "$@"
 `;
 
 /** An output without what is another each time. */

@@ -164,6 +164,22 @@ test.each([
   expect(textOf(await until(() => pi.herd("result")[0], "the result"))).toContain("through");
 });
 
+test("a session that two Pis have open hears in the first, and in the other once that is closed", async () => {
+  const place = piPlace();
+  const first = new PiSession(place);
+  const waits = task('call bash {"command":"until test -e go; do sleep 0.05; done"}', "say through");
+  await first.prompt(subagent({ action: "assign", agent: "generalist", label: "digger", task: waits }), "say assigned");
+  await until(() => first.texts.includes("assigned"));
+  const { sessionFile } = await first.state();
+  const second = new PiSession(place, ["--session", sessionFile]);
+  const told = () => notices(second).some((message) => message.includes("This session is open in another Pi as well"));
+  await until(told, "the warning");
+  await first.quit();
+  writeFileSync(join(place.cwd, "go"), "");
+  expect(textOf(await until(() => second.herd("result")[0], "the result"))).toContain("through");
+  expect(first.herd("result")).toEqual([]);
+});
+
 test("pi -p with --mode json says nothing of ours on stdout but its events", async () => {
   const place = piPlace();
   const prompt = [

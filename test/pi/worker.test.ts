@@ -170,7 +170,7 @@ test("a saved session goes on, and a fork begins with a copy", async () => {
   expect(readFileSync(copy!.details.result.piSessionFile, "utf8")).toContain("the first part");
 });
 
-test("the session of a worker that lives is not to be opened by hand, and says so", async () => {
+test("the session of a worker is not what --continue opens, and while it lives says so to whoever opens it by hand", async () => {
   const place = piPlace();
   const pi = new PiSession(place);
   await pi.prompt(
@@ -179,10 +179,13 @@ test("the session of a worker that lives is not to be opened by hand, and says s
     "say seen",
   );
   await until(() => pi.texts.includes("seen"));
-  const folder = join(place.agentDir, "sessions");
   const { sessionFile } = await pi.state();
-  const files = readdirSync(folder, { recursive: true }).map((name) => join(folder, String(name)));
-  const own = files.find((file) => file.endsWith(".jsonl") && file !== sessionFile) as string;
+  const folder = join(place.herd, "pi-sessions");
+  const [own = ""] = readdirSync(folder).map((name) => join(folder, name));
+  // The newest of them, which must not be taken for the user's own last one.
+  const continued = new PiSession(place, ["--continue"]);
+  expect((await continued.state()).sessionFile).toBe(sessionFile);
+  await continued.quit();
   const other = new PiSession(place, ["--session", own]);
   const told = () =>
     other.said.find(({ method, message }) => method === "notify" && String(message).includes("has this session open"));

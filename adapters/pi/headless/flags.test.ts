@@ -11,6 +11,7 @@ function flags(of: Partial<LaunchPolicy> = {}, more: Partial<LaunchFlags> = {}):
     extension: "/herd.js",
     workerPrompt: "/worker.md",
     label: "scout-2",
+    sessionFolder: "/sessions",
     trusted: false,
     ...more,
   }).join(" ");
@@ -18,7 +19,7 @@ function flags(of: Partial<LaunchPolicy> = {}, more: Partial<LaunchFlags> = {}):
 
 test("a worker of a definition that says nothing gets what Pi has, and everything that could hold a start up is said", () => {
   expect(flags()).toBe(
-    "--mode rpc --no-approve --extension /herd.js --append-system-prompt /worker.md --name scout-2 --session-id session-1",
+    "--mode rpc --no-approve --extension /herd.js --append-system-prompt /worker.md --name scout-2 --session-dir /sessions --session-id session-1",
   );
 });
 
@@ -81,5 +82,7 @@ test.each<[Partial<LaunchFlags["launch"]>, Partial<LaunchFlags>, string]>([
   // Started again: what it continued or forked stands in its own file.
   [{ session: { forks: "/old.jsonl" } }, { sessionFile: "/mine.jsonl" }, "--session /mine.jsonl"],
 ])("a launch with %j %j has the session %s", (of, more, expected) => {
-  expect(flags({}, { launch: { ...launch, ...of }, ...more })).toMatch(new RegExp(`--name scout-2 ${expected}$`));
+  expect(flags({}, { launch: { ...launch, ...of }, ...more })).toMatch(
+    new RegExp(`--name scout-2 --session-dir /sessions ${expected}$`),
+  );
 });

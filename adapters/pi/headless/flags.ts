@@ -12,6 +12,8 @@ export interface LaunchFlags {
   label: string;
   /** The context files that it gets by their paths, when Pi is not to look for any itself. */
   contextFiles?: string[] | undefined;
+  /** The folder in which sessions of workers are made. */
+  sessionFolder: string;
   /** The session's file is there already: it is opened instead of made. */
   sessionFile?: string;
   trusted: boolean;
@@ -42,7 +44,9 @@ export function launchFlags(flags: LaunchFlags): string[] {
   if (rolePrompt !== undefined) {
     args.push(policy?.systemPromptMode === "replace" ? "--system-prompt" : "--append-system-prompt", rolePrompt);
   }
-  args.push("--append-system-prompt", workerPrompt, "--name", label, ...sessionFlags(flags));
+  args.push("--append-system-prompt", workerPrompt, "--name", label);
+  // Not among the user's own, where --continue would take the newest of them up.
+  args.push("--session-dir", flags.sessionFolder, ...sessionFlags(flags));
   return args;
 }
 

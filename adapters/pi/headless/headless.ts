@@ -45,6 +45,8 @@ export interface HeadlessOptions {
 export class Headless implements Backend {
   readonly name = "pi";
   readonly sessionFolders: readonly string[];
+  /** Where sessions of workers are made; those of the user can be gone on with too. */
+  readonly #sessionFolder: string;
   readonly #options: HeadlessOptions;
   readonly #host: BackendHost;
   readonly #records: ProcessRecords;
@@ -59,7 +61,8 @@ export class Headless implements Backend {
     this.#host = host;
     this.#records = new ProcessRecords(options.directory);
     this.#prompts = new PromptFiles(options.directory);
-    this.sessionFolders = [join(options.agentDirectory, "sessions")];
+    this.#sessionFolder = join(options.directory, "pi-sessions");
+    this.sessionFolders = [this.#sessionFolder, join(options.agentDirectory, "sessions")];
     this.#leftOvers = new LeftOvers(this.#records, this.#prompts, options.log);
     this.#dialogs = new WorkerDialogs(options);
   }
@@ -331,6 +334,7 @@ export class Headless implements Backend {
       ...prompts,
       contextFiles: contextFiles(policy, { cwd: launch.cwd, agentDirectory }),
       label: run.label,
+      sessionFolder: this.#sessionFolder,
       ...(sessionPath !== undefined && existsSync(sessionPath) && { sessionFile: sessionPath }),
       trusted,
       ...(model !== undefined && { model }),

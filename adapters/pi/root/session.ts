@@ -30,6 +30,10 @@ import { keepWorkspace, workspaceOf } from "./workspace.ts";
 
 /** What our tool is called when another extension has its name. */
 const OTHER_NAME = "herd_subagent";
+/** How often is looked whether another Pi has left this session, in milliseconds. */
+const AGAIN_MS = 2_000;
+const OPEN_ELSEWHERE =
+  "This session is open in another Pi as well, and that one hears what its workers ask and bring; this one does when that one is closed.";
 
 interface Listed {
   workers: { label: string; state: string; parentLabel?: string; question?: { askId: string; envelope: string } }[];
@@ -185,20 +189,24 @@ export class RootSession {
     if (worker !== undefined) this.#say(inUse(worker), "warning");
     for (const other of elsewhere) this.#say(others(other, this.#directory), "info");
     await this.#receive(connection);
-    await this.#showOpen(connection);
   }
 
-  /** Becomes the one that hears what its workers ask and bring. */
-  async #receive(connection: Connection): Promise<void> {
+  /** Becomes the one that hears what its workers ask and bring; while another Pi with this session is, as soon as that is gone. */
+  async #receive(connection: Connection, isAgain = false): Promise<void> {
     const hears = { receiver: 1, hearsQuestions: true, hearsResults: true, replace: false };
     try {
       await connection.call("owner/attach", { ...this.#by, ...hears });
+      await this.#showOpen(connection);
     } catch (error) {
       if (!(error instanceof HerdError) || error.reason !== "receiver_exists") throw error;
-      this.#say(
-        "This session is open in another Pi as well, and that one hears what its workers ask and bring.",
-        "warning",
-      );
+      if (!isAgain) this.#say(OPEN_ELSEWHERE, "warning");
+      const again = async () => {
+        if (!this.#isClosed && connection.isOpen) await this.#receive(connection, true);
+      };
+      setTimeout(
+        () => void again().catch((failed: unknown) => this.#say(messageOf(failed), "error")),
+        AGAIN_MS,
+      ).unref();
     }
   }
 
