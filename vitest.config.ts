@@ -16,7 +16,7 @@ export default defineConfig({
     ],
   },
   test: {
-    testTimeout: 30_000,
+    testTimeout: 60_000,
     // One more than the cores of the smallest machine: tests of processes wait for these most of the time.
     maxWorkers: 3,
     env: { NODE_COMPILE_CACHE: compiled },

@@ -1,7 +1,8 @@
 /**
  * `npm run crash -- --kills N [--seed S]`: a process under mixed load is ended by SIGKILL, N times at a random moment
  * and once at every failpoint; after each kill a second process audits the store against the ledger of what the
- * first acknowledged. Every few kills the auditor answers everything, and nothing may be left.
+ * first acknowledged. Every few kills the auditor answers everything, and nothing may be left. Then whatever is done with
+ * what is parked is killed at every pass of every point that it passes.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,6 +11,7 @@ import { parseArgs } from "node:util";
 import { FAILPOINTS, type Failpoint } from "../../runtime/testing/index.ts";
 import type { Report } from "./audit.ts";
 import { runChild, type Ended } from "./child.ts";
+import { playOut, plays } from "./parked-plays.ts";
 import { Random } from "./random.ts";
 
 /** Points that this load does not pass, and who does. */
@@ -71,6 +73,22 @@ export async function runCampaign({ kills, seed, failpoints = FAILPOINTS, print 
   const seconds = Math.round((Date.now() - started) / 1000);
   print(`${kills} kills at random and ${plan.length - kills} at failpoints in ${seconds} s, no invariant violated`);
   print(`${plan.length} passed, 0 failed`);
+  return true;
+}
+
+/** @returns whether everything was done once and wholly, wherever it was killed. */
+export async function runPlays(print: (line: string) => void): Promise<boolean> {
+  const started = Date.now();
+  let kills = 0;
+  for (const play of Object.keys(plays)) {
+    const { killed, faults } = await playOut(play, "all");
+    kills += killed;
+    print(`${play}: ${killed} kills`);
+    for (const fault of faults.slice(0, 10)) print(`  violated: ${fault}`);
+    if (faults.length > 0) return false;
+  }
+  const seconds = Math.round((Date.now() - started) / 1000);
+  print(`${kills} kills of what is done with what is parked in ${seconds} s, everything was done once and wholly`);
   return true;
 }
 
@@ -139,6 +157,7 @@ if (import.meta.main) {
     console.error("usage: npm run crash -- --kills N [--seed S], both whole numbers, N at least 1");
     process.exit(2);
   }
-  const passed = await runCampaign({ kills, seed, print: (line) => console.log(line) });
+  const print = (line: string) => console.log(line);
+  const passed = (await runCampaign({ kills, seed, print })) && (await runPlays(print));
   process.exitCode = passed ? 0 : 1;
 }

@@ -17,6 +17,9 @@ export interface Left {
   log: string[];
 }
 
+/** At which passes of a point it is killed. */
+export type Kills = "all" | "first and last";
+
 /** One play, over and over from the same beginning. */
 export class ParkingBench {
   readonly directory: string;
@@ -36,11 +39,13 @@ export class ParkingBench {
     return acted;
   }
 
-  /** Kills it at every pass of every point, as often as it passed that without a kill. */
-  async killAll(passes: Acted["passes"]): Promise<Left[]> {
-    const kills = Object.entries(passes).flatMap(([point, count]) =>
-      Array.from({ length: count }, (_, index) => `${point}:${index + 1}`),
-    );
+  /** Kills it at the passes of every point, which are as many as without a kill. */
+  async kill(passes: Acted["passes"], which: Kills): Promise<Left[]> {
+    const kills = Object.entries(passes).flatMap(([point, count]) => {
+      const all = Array.from({ length: count }, (_, index) => index + 1);
+      const some = which === "all" ? all : all.filter((pass) => pass === 1 || pass === count);
+      return some.map((pass) => `${point}:${pass}`);
+    });
     const killed = (await inLanes(kills, async (at) => ((await this.#kill(at)) ? at : []))).flat();
     const logs = await Promise.all(killed.map((at) => this.#log(at)));
     // The second process does it for all of them, one after the other.
