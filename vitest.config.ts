@@ -17,8 +17,8 @@ export default defineConfig({
   },
   test: {
     testTimeout: 60_000,
-    // One more than the cores of the smallest machine: tests of processes wait for these most of the time.
-    maxWorkers: 3,
+    // Child processes and real LevelDB folders: more workers than cores take longer for all of it.
+    maxWorkers: 2,
     env: { NODE_COMPILE_CACHE: compiled },
     globalSetup: "test/support/compiled.ts",
     projects: [

@@ -135,6 +135,34 @@ describe("a worker", () => {
     await leavesNothing(place);
   });
 
+  test.runIf(process.platform === "linux").each([
+    ["", false],
+    [" and its host", true],
+  ])("that is killed%s leaves nothing running of what its tools started", async (_, andHost) => {
+    const place = piPlace();
+    const host = serve(place);
+    let root = await Root.of(place);
+    const loop = "touch began; while :; do sleep 0.05; done";
+    await root.assign("busy", task(`call bash {"command":"${loop}"}`, "say went on"), { agent: "implementer" });
+    await until(() => existsSync(join(place.cwd, "began")), "the command");
+    const running = () => place.processes().filter(({ command }) => command.includes(loop));
+    const before = running().map(({ pid }) => pid);
+    expect(before.length).toBeGreaterThan(0);
+    // A host that stands still cannot tidy up: the next one has to.
+    if (andHost) host.child.kill("SIGSTOP");
+    await place.cut(place.workers()[0]);
+    if (andHost) {
+      await place.cut(host.child.pid);
+      serve(place);
+      root = await Root.of(place);
+    }
+    await until(() => running().every(({ pid }) => !before.includes(pid)), "the end of the command");
+    await until(async () => (await root.worker("busy"))?.state !== "unknown", "the worker");
+    await root.subagent({ action: "close", label: "busy" });
+    await root.connection.close(0);
+    await leavesNothing(place);
+  });
+
   test("in a project that nobody trusts starts at once, without the project's extensions, and finds the right Node", async () => {
     const place = piPlace();
     // Whatever asks for node gets one that is too old.

@@ -55,8 +55,8 @@ describe.skipIf(!hasTmux && !isRequired)("on the screen of Pi (needs tmux)", () 
     terminal.type("", "C-o");
     await terminal.shows(/^ *8\. gold/m);
     terminal.type("/subagents", "Enter");
-    const listed = await terminal.shows("Agent definitions");
-    expect(listed).toMatch(/scout: blocked/);
+    const listed = await terminal.shows(/^ *Agents \(/m);
+    expect(listed).toMatch(/scout +blocked, asks: Which colour/);
     // The next Pi in this folder hears of them.
     const other = new PiTerminal(place);
     expect(await other.shows("Workers of another session work in this folder: scout.")).toContain("open in another Pi");

@@ -63,7 +63,7 @@ export class Headless implements Backend {
     this.#prompts = new PromptFiles(options.directory);
     this.#sessionFolder = join(options.directory, "pi-sessions");
     this.sessionFolders = [this.#sessionFolder, join(options.agentDirectory, "sessions")];
-    this.#leftOvers = new LeftOvers(this.#records, this.#prompts, options.log);
+    this.#leftOvers = new LeftOvers(this.#records, this.#prompts, options.log, (record) => this.#tokenOf(record));
     this.#dialogs = new WorkerDialogs(options);
   }
 
@@ -266,6 +266,11 @@ export class Headless implements Backend {
     }
   }
 
+  /** What one process of a worker is let in by. */
+  #tokenOf({ runId, launch }: { runId: string; launch: string }): string {
+    return tokenFor(this.#options.key, { role: "worker", runId, launch });
+  }
+
   /** What its process still does about its record comes before. */
   async #removeRecord(runId: string, ended: Promise<unknown> | undefined): Promise<void> {
     try {
@@ -313,7 +318,7 @@ export class Headless implements Backend {
     launch: Launch,
   ): Promise<{ program: WorkerProcess; record: Omit<ProcessRecord, "pid" | "began"> }> {
     const { runId } = run;
-    const { directory, key, extension, rootOf, findPi, agentDirectory } = this.#options;
+    const { directory, extension, rootOf, findPi, agentDirectory } = this.#options;
     const root = rootOf(launch.owner);
     const before = await this.#records.read(runId);
     // One that was updated meanwhile may be somewhere else.
@@ -340,6 +345,7 @@ export class Headless implements Backend {
       ...(model !== undefined && { model }),
       ...(thinking !== undefined && { thinking }),
     });
+    const token = this.#tokenOf(run);
     const program = new WorkerProcess({
       node: pi.node,
       args: [pi.cli, ...args],
@@ -347,10 +353,11 @@ export class Headless implements Backend {
       env: {
         ...withNodeFirst(root?.env ?? process.env, pi.node),
         [ENV.directory]: directory,
-        [ENV.token]: tokenFor(key, { role: "worker", runId, launch: run.launch }),
+        [ENV.token]: token,
         [ENV.session]: launch.sessionId,
         [ENV.delegates]: policy?.delegates ? "1" : "0",
       },
+      token,
       line: (text) => this.#dialogs.heard(run, text),
     });
     return {

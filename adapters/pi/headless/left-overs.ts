@@ -2,7 +2,7 @@ import { messageOf } from "../../../runtime/client.ts";
 import type { Log } from "../../host/log.ts";
 import { endLeftOver } from "./process.ts";
 import type { PromptFiles } from "./prompts.ts";
-import type { ProcessRecords } from "./records.ts";
+import type { ProcessRecord, ProcessRecords } from "./records.ts";
 
 /**
  * What an earlier host left behind when it was killed: processes that nobody can reach any more, and prompts. Only for who
@@ -12,11 +12,14 @@ export class LeftOvers {
   readonly #records: ProcessRecords;
   readonly #prompts: PromptFiles;
   readonly #log: Log;
+  readonly #tokenOf: (record: ProcessRecord) => string;
   /** Runs whose processes could not be proven gone. */
   readonly #unproven = new Set<string>();
   #swept: Promise<void> | undefined;
 
-  constructor(records: ProcessRecords, prompts: PromptFiles, log: Log) {
+  /** @param tokenOf the token that a process had. */
+  constructor(records: ProcessRecords, prompts: PromptFiles, log: Log, tokenOf: (record: ProcessRecord) => string) {
+    this.#tokenOf = tokenOf;
     this.#records = records;
     this.#prompts = prompts;
     this.#log = log;
@@ -45,7 +48,7 @@ export class LeftOvers {
     this.#unproven.add(runId);
     try {
       const record = await this.#records.read(runId);
-      if (record === undefined || (await endLeftOver(record.pid, record.began))) this.#unproven.delete(runId);
+      if (record === undefined || (await endLeftOver(record, this.#tokenOf(record)))) this.#unproven.delete(runId);
     } catch (error) {
       this.#log.error({ runId, error: messageOf(error) }, "cannot tell whether a worker of the last host lives");
     }

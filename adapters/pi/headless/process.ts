@@ -2,7 +2,8 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { readLines, Tail } from "./output.ts";
-import { beganAt } from "./records.ts";
+import { endDescendants } from "./descendants.ts";
+import { beganAt, type ProcessRecord } from "./records.ts";
 
 /** How long Pi may take to leave once its stdin is closed, and once it was asked by a signal; in milliseconds. */
 const LEAVES_MS = 1_000;
@@ -16,6 +17,8 @@ export interface Start {
   args: readonly string[];
   cwd: string;
   env: NodeJS.ProcessEnv;
+  /** What its environment has it known by, and that of everything that it starts. */
+  token: string;
   /** Every line that it says on stdout. */
   line(text: string): void;
 }
@@ -31,7 +34,7 @@ export class WorkerProcess {
   readonly ended: Promise<string>;
   #isOver = false;
 
-  constructor({ node, args, cwd, env, line }: Start) {
+  constructor({ node, args, cwd, env, token, line }: Start) {
     this.#child = spawn(node, args, { cwd, env, detached: true, stdio: ["pipe", "pipe", "pipe"] });
     this.#stderr = new Tail(this.#child.stderr as NonNullable<ChildProcess["stderr"]>);
     readLines(this.#child.stdout as NonNullable<ChildProcess["stdout"]>, line);
@@ -42,7 +45,9 @@ export class WorkerProcess {
         this.#isOver = true;
         // What it left behind in its group has nobody any more who would end it.
         if (this.pid !== undefined) signalGroup(this.pid, "SIGKILL");
-        resolve(what);
+        // One that left in order has ended its tools.
+        const tidied = what === "code 0" ? Promise.resolve() : endDescendants(token);
+        resolve(tidied.then(() => what));
       };
       this.#child.once("error", (error) => over(existsSync(cwd) ? error.message : `there is no folder ${cwd}`));
       this.#child.once("exit", (code, signal) => over(signal === null ? `code ${code}` : signal));
@@ -84,14 +89,22 @@ export class WorkerProcess {
       }
       if (this.isAlive) throw new Error(`process ${pid} does not end, not even by SIGKILL`);
     }
+    await this.ended;
   }
 }
 
 /**
- * Ends a worker's process that an earlier host left: it may still be on its way out, because its lifeline is cut.
+ * Ends a worker's process that an earlier host left, and what that started: it may still be on its way out, because its
+ * lifeline is cut.
  * @returns whether it is proven gone.
  */
-export async function endLeftOver(pid: number, began: string): Promise<boolean> {
+export async function endLeftOver({ pid, began }: ProcessRecord, token: string): Promise<boolean> {
+  if (!(await endOne(pid, began))) return false;
+  await endDescendants(token);
+  return true;
+}
+
+async function endOne(pid: number, began: string): Promise<boolean> {
   const isThere = async () => (await beganAt(pid)) === began;
   for (const [signal, patience] of [
     [undefined, LEAVES_MS],

@@ -6,8 +6,8 @@ import type {
   ExtensionContext,
   MessageEndEvent,
 } from "@earendil-works/pi-coding-agent";
-import { HerdError, messageOf, toolText, type Connection } from "../../../runtime/client.ts";
-import type { Question, Result } from "../../../runtime/index.ts";
+import { HerdError, messageOf, type Connection } from "../../../runtime/client.ts";
+import type { Listing, Question, Result } from "../../../runtime/index.ts";
 import { herdCommand } from "../../host/herd-command.ts";
 import { findNode } from "../../host/node.ts";
 import { cliOf } from "../../host/pi-command.ts";
@@ -23,6 +23,7 @@ import { silenceMessage, silenceText } from "../silence.ts";
 import { version } from "../version.ts";
 import { DialogDesk } from "./dialogs.ts";
 import { questionMeant, questionMessage, resultMessage } from "./messages.ts";
+import { overview } from "./overview.ts";
 import { PrintWait } from "./print-wait.ts";
 import { readSettings, type Settings } from "./settings.ts";
 import { registerRootTools } from "./tools.ts";
@@ -34,10 +35,6 @@ const OTHER_NAME = "herd_subagent";
 const AGAIN_MS = 2_000;
 const OPEN_ELSEWHERE =
   "This session is open in another Pi as well, and that one hears what its workers ask and bring; this one does when that one is closed.";
-
-interface Listed {
-  workers: { label: string; state: string; parentLabel?: string; question?: { askId: string; envelope: string } }[];
-}
 
 /** A Pi session that owns workers. */
 export class RootSession {
@@ -253,7 +250,7 @@ export class RootSession {
       description: "Show what runs for this session, and the agents that can be assigned",
       handler: async (_args, ctx) => {
         try {
-          const text = toolText(await this.#call("owner/subagent", { request: { action: "list" } }));
+          const text = overview(await this.#call<Listing>("owner/list", {}));
           if (ctx.mode === "tui") this.#pi.appendEntry(LIST_ENTRY, { text });
           else ctx.ui.notify(text, "info");
         } catch (error) {
@@ -287,8 +284,8 @@ export class RootSession {
   async #showOpen(connection?: Connection): Promise<void> {
     if (!this.#needsHost || (connection === undefined && !this.#link.isOpen)) return;
     const list = connection
-      ? ((await connection.call("owner/list", this.#by)) as unknown as Listed)
-      : await this.#call<Listed>("owner/list", {});
+      ? await connection.request<Listing>("owner/list", this.#by)
+      : await this.#call<Listing>("owner/list", {});
     for (const { label, question, parentLabel } of list.workers) {
       // A worker's own worker asks that worker.
       if (question === undefined || parentLabel !== undefined) continue;
@@ -298,7 +295,7 @@ export class RootSession {
 
   /** Workers that are not through; `isHeard`: it waits for an answer to a question that stands in this session. */
   async #unfinished(): Promise<{ label: string; isHeard: boolean }[]> {
-    const { workers } = await this.#call<Listed>("owner/list", {});
+    const { workers } = await this.#call<Listing>("owner/list", {});
     const asked = new Set(herdSaid(this.#ctx).flatMap(({ kind, askId }) => (kind === "question" ? (askId ?? []) : [])));
     return workers
       .filter(({ state }) => ["working", "blocked", "settling"].includes(state))

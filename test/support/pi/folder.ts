@@ -92,7 +92,7 @@ export function makePlace(options: PlaceOptions = {}): PiPlace {
     workers: () => {
       const folder = join(place.herd, "processes");
       const kept = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith(".json")) : [];
-      const pids = kept.map((name) => (JSON.parse(readFileSync(join(folder, name), "utf8")) as { pid: number }).pid);
+      const pids = kept.flatMap((name) => pidIn(join(folder, name)) ?? []);
       return pids.filter((pid) => place.processes().some((each) => each.pid === pid));
     },
     cut: async (pid) => {
@@ -107,6 +107,16 @@ export function makePlace(options: PlaceOptions = {}): PiPlace {
     },
   };
   return place;
+}
+
+/** The process that a record names; undefined when it was removed meanwhile. */
+function pidIn(file: string): number | undefined {
+  try {
+    return (JSON.parse(readFileSync(file, "utf8")) as { pid: number }).pid;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
 }
 
 function tryKill(pid: number): void {
