@@ -3,7 +3,8 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { HerdError, readDefinitions, type DefinitionSource, type Finding } from "../../runtime/index.ts";
+import { HerdError } from "../../runtime/visitor.ts";
+import type { DefinitionSource, Finding } from "../../runtime/index.ts";
 import { isNewEnough, onPath } from "../host/node.ts";
 import { findPi, PI_PACKAGE } from "../host/pi-command.ts";
 import { agentDirectory } from "../host/place.ts";
@@ -113,6 +114,7 @@ async function definitions(): Promise<Examined[]> {
   const cwd = process.cwd();
   const project: DefinitionSource = { path: join(cwd, ".pi", "agents"), layer: "project", cwd, trusted: true };
   const sources = [join(agentDirectory(), "agents"), ...(existsSync(project.path) ? [project] : [])];
+  const { readDefinitions } = await import("../../runtime/index.ts");
   const roster = await readDefinitions(sources, cwd);
   const says = `${countOf(roster.definitions.size, "agent")}: ${[...roster.definitions.keys()].join(", ")}`;
   const findings = roster.findings.filter(({ effect }) => effect !== "hidden");

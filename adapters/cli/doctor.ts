@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { access, readFile, stat, statfs } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { HerdError } from "../../runtime/index.ts";
+import { HerdError } from "../../runtime/visitor.ts";
 import { reach } from "./reach.ts";
 import { bytesOf, countOf } from "./words.ts";
 

@@ -1,5 +1,5 @@
 import { CommanderError } from "commander";
-import { HerdError } from "../../runtime/index.ts";
+import { HerdError } from "../../runtime/visitor.ts";
 import { visibleLines } from "./terminal/text.ts";
 
 /** The exit codes of every command. Source: rules of the engine, chapter 8. */

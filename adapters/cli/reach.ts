@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { connectHerd, createHerd, HerdError, type Herd } from "../../runtime/index.ts";
+import { connectHerd, HerdError } from "../../runtime/visitor.ts";
+import type { Herd } from "../../runtime/index.ts";
 
 /** How long a command waits for a store that others have for a moment, in milliseconds. */
 const PATIENCE_MS = 5_000;
@@ -72,6 +73,8 @@ const ATTEMPTS = 3;
 async function open(directory: string, reads: boolean): Promise<Herd> {
   // A herd that is opened for writing would be made where there is none.
   const passive = reads || !existsSync(join(directory, "store", "CURRENT"));
+  // The engine takes longer to load than a program that has it open takes to answer.
+  const { createHerd } = await import("../../runtime/index.ts");
   return createHerd({ directory, passive, runWorkers: false, control: false, tickMs: 0, waitForLockMs: 0 });
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { outcomeJson, type Json, type ParkedEntry, type VisitOutcome, type VisitRequest } from "../../runtime/index.ts";
+import { outcomeJson } from "../../runtime/visitor.ts";
+import type { Json, ParkedEntry, VisitOutcome, VisitRequest } from "../../runtime/index.ts";
 import { answeredText, askedBy, entryOf, exampleFor } from "./asks.ts";
 import { findEntries, subjectIn, type FoundEntry } from "./entries.ts";
 import { commandFor } from "./invocation.ts";

@@ -1,4 +1,4 @@
-import { HerdError, visible } from "../../runtime/index.ts";
+import { HerdError, visible } from "../../runtime/client.ts";
 import { herdCommand } from "./herd-command.ts";
 import type { Dialog } from "./shapes.ts";
 

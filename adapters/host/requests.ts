@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { HerdError } from "../../runtime/index.ts";
+import { HerdError } from "../../runtime/client.ts";
 
 /** What clients say to a host beside what every herd is told, checked at the edge. */
 

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
-import { HerdError, outcomeJson, type Herd, type Subject } from "../../../runtime/index.ts";
+import { HerdError, outcomeJson } from "../../../runtime/visitor.ts";
+import type { Herd, Subject } from "../../../runtime/index.ts";
 import { findEntries, subjectIn, type FoundEntry } from "../entries.ts";
 import { failureOf, Refusal } from "../errors.ts";
 import { show, withCommonOptions, withSubjectOption } from "../output.ts";

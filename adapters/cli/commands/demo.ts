@@ -1,7 +1,7 @@
 import { access, constants, realpath, stat } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { Option, type Command } from "commander";
-import { createHerd, type Question, type Result } from "../../../runtime/index.ts";
+import type { Question, Result } from "../../../runtime/index.ts";
 import { censusAgents } from "../demo/agents.ts";
 import { answerFor, NONE } from "../demo/answer.ts";
 import type { Audience } from "../demo/audience.ts";
@@ -59,6 +59,7 @@ async function demo(options: DemoOptions): Promise<number> {
   const folder = await countable(options.folder, store);
   const suggest = async () => answerFor(await generatedFolders(folder, store));
   const interruption = new Interruption();
+  const { createHerd } = await import("../../../runtime/index.ts");
   const herd = await createHerd({
     directory: options.directory,
     agents: censusAgents(store),

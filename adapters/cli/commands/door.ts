@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import type { Command } from "commander";
-import { outcomeJson, type DoorRequest, type VisitOutcome } from "../../../runtime/index.ts";
+import { outcomeJson } from "../../../runtime/visitor.ts";
+import type { DoorRequest, VisitOutcome } from "../../../runtime/index.ts";
 import { UsageError } from "../errors.ts";
 import { show, withCommonOptions, type CommonOptions } from "../output.ts";
 import { withHerd } from "../reach.ts";

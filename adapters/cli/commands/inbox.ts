@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { parkedJson } from "../../../runtime/index.ts";
+import { parkedJson } from "../../../runtime/visitor.ts";
 import { entryOf, exampleFor } from "../asks.ts";
 import { entryTable } from "../entry-table.ts";
 import { commandFor } from "../invocation.ts";

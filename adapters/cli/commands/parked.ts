@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { parkedJson } from "../../../runtime/index.ts";
+import { parkedJson } from "../../../runtime/visitor.ts";
 import { entriesOf, subjectIn } from "../entries.ts";
 import { entryTable } from "../entry-table.ts";
 import { show, withCommonOptions, withSubjectOption } from "../output.ts";

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import { HerdError, type Owner, type ReplyReceipt } from "../../../runtime/index.ts";
+import { HerdError } from "../../../runtime/visitor.ts";
+import type { Owner, ReplyReceipt } from "../../../runtime/index.ts";
 import { answeredText } from "../asks.ts";
 import { Refusal, UsageError } from "../errors.ts";
 import { asOwner, findByLabel, listAll } from "../listing.ts";

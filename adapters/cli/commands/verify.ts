@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { verifyStore } from "../../../runtime/index.ts";
+
 import { EXIT } from "../errors.ts";
 import { stoppable } from "../interruption.ts";
 import { show, withCommonOptions, type CommonOptions } from "../output.ts";
@@ -13,6 +13,7 @@ export function addVerify(program: Command): void {
       .command("verify")
       .description("check everything that is stored, on a copy; also while a program has it open"),
   ).action(async (options: CommonOptions) => {
+    const { verifyStore } = await import("../../../runtime/index.ts");
     const found = await stoppable((signal) => verifyStore(options.directory, { signal }));
     if (found === undefined) return;
     const { directory, rows, owners, workers, problems } = found;

@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Command } from "commander";
-import { HerdError } from "../../../runtime/index.ts";
+import { HerdError } from "../../../runtime/visitor.ts";
 import { exitCodeAfter, Interruption } from "../interruption.ts";
 import { listAll, listInJson } from "../listing.ts";
 import { withCommonOptions, withOwnerOption, write, type CommonOptions } from "../output.ts";

@@ -1,6 +1,6 @@
-import { columnsOf, visible } from "../../../runtime/index.ts";
+import { columnsOf, visible } from "../../../runtime/visitor.ts";
 
-export { columnsOf, fit, visible } from "../../../runtime/index.ts";
+export { columnsOf, fit, visible } from "../../../runtime/visitor.ts";
 
 /** The text filled with spaces to so many columns. */
 export function pad(text: string, columns: number, side: "left" | "right" = "right"): string {
