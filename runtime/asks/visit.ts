@@ -95,7 +95,15 @@ async function begin(engine: Engine, request: unknown, options: VisitOptions): P
   const before = idKey && (await knownVisit(engine, idKey, hash, fields));
   const found = before && (await again(engine, fields, before, options));
   if (found) return found;
-  const prepared = await prepare(engine, fields, options.cwd);
+  let prepared: Prepared;
+  try {
+    prepared = await prepare(engine, fields, options.cwd);
+  } catch (error) {
+    // The same visit was made meanwhile, and what this one misses is what that one did.
+    const since = before === undefined && idKey !== undefined && (await knownVisit(engine, idKey, hash, fields));
+    if (since) return begin(engine, request, options);
+    throw error;
+  }
   fields.signal?.throwIfAborted();
   passFailpoint("door.before-visit");
   const trees = treesOf(prepared);
