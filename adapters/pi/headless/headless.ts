@@ -1,42 +1,26 @@
 import { randomUUID } from "node:crypto";
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Backend, BackendFactory, BackendHost, Identity, Launch, Order } from "../../../runtime/backend.ts";
 import { HerdError, type ControlClient } from "../../../runtime/index.ts";
 import { messageOf } from "../../../runtime/client.ts";
 import type { Dialogs } from "../../host/dialogs.ts";
 import type { Log } from "../../host/log.ts";
-import type { PiCommand, RootSays, Told, WorkerSays } from "../../host/shapes.ts";
-import { withNodeFirst } from "../../host/node.ts";
-import { isInstalled } from "../../host/pi-command.ts";
+import type { Told, WorkerSays } from "../../host/shapes.ts";
 import { badToken, tokenFor } from "../../host/tokens.ts";
-import { contextFiles } from "./context.ts";
-import { ENV } from "../environment.ts";
-import { launchFlags } from "./flags.ts";
 import { LeftOvers } from "./left-overs.ts";
 import { WorkerProcess } from "./process.ts";
 import { PromptFiles } from "./prompts.ts";
-import { beganAt, ProcessRecords, type ProcessRecord } from "./records.ts";
+import { beganAt, ProcessRecords } from "./records.ts";
 import { HeadlessRun } from "./run.ts";
-import { checkSkills } from "./skills.ts";
+import { StartPlans, type Surroundings } from "./start-plans.ts";
 import { WorkerDialogs } from "./worker-dialogs.ts";
 
 /** How long a process that takes up its work again may take until it says who it is, in milliseconds. */
 const AGAIN_MS = 300_000;
 
-export interface HeadlessOptions {
-  /** The host's folder. */
-  directory: string;
-  /** Pi's folder of this user. */
-  agentDirectory: string;
+export interface HeadlessOptions extends Surroundings {
   /** What tokens are made from. */
   key: Buffer;
-  /** Our extension as Pi loads it, absolute. */
-  extension: string;
-  /** The root session that a worker belongs to in the end, while it is open. */
-  rootOf(owner: string): RootSays | undefined;
-  /** Pi as it is found without any root. @throws HerdError `pi_missing`. */
-  findPi(): Promise<PiCommand>;
   dialogs: Dialogs;
   log: Log;
 }
@@ -44,14 +28,14 @@ export interface HeadlessOptions {
 /** Workers that are Pi processes without a screen (`pi --mode rpc`), children of this program. */
 export class Headless implements Backend {
   readonly name = "pi";
+  /** Sessions of workers are made in the first; those of the user can be gone on with too. */
   readonly sessionFolders: readonly string[];
-  /** Where sessions of workers are made; those of the user can be gone on with too. */
-  readonly #sessionFolder: string;
   readonly #options: HeadlessOptions;
   readonly #host: BackendHost;
   readonly #records: ProcessRecords;
   readonly #prompts: PromptFiles;
   readonly #runs = new Map<string, HeadlessRun>();
+  readonly #plans: StartPlans;
   readonly #leftOvers: LeftOvers;
   readonly #dialogs: WorkerDialogs;
   #forgetting: Promise<unknown> = Promise.resolve();
@@ -61,9 +45,19 @@ export class Headless implements Backend {
     this.#host = host;
     this.#records = new ProcessRecords(options.directory);
     this.#prompts = new PromptFiles(options.directory);
-    this.#sessionFolder = join(options.directory, "pi-sessions");
-    this.sessionFolders = [this.#sessionFolder, join(options.agentDirectory, "sessions")];
-    this.#leftOvers = new LeftOvers(this.#records, this.#prompts, options.log, (record) => this.#tokenOf(record));
+    const sessionFolder = join(options.directory, "pi-sessions");
+    this.sessionFolders = [sessionFolder, join(options.agentDirectory, "sessions")];
+    const tokenOf = (start: { runId: string; launch: string }) => tokenFor(options.key, { role: "worker", ...start });
+    this.#plans = new StartPlans({
+      ...options,
+      sessionFolder,
+      tokenOf,
+      records: this.#records,
+      prompts: this.#prompts,
+    });
+    this.#leftOvers = new LeftOvers(this.#records, this.#prompts, options.log, ({ runId, launch }) =>
+      tokenOf({ runId, launch }),
+    );
     this.#dialogs = new WorkerDialogs(options);
   }
 
@@ -242,7 +236,9 @@ export class Headless implements Backend {
     run.sessionId = launch.sessionId;
     try {
       await this.#leftOvers.sweep();
-      const { program, record } = await this.#prepare(run, launch);
+      run.launch = randomUUID();
+      const { start, record } = await this.#plans.make(run, launch);
+      const program = new WorkerProcess({ ...start, line: (text) => this.#dialogs.heard(run, text) });
       if (run.stopping) return;
       run.process = program;
       log.info({ runId, label: run.label, agent: launch.agent, pid: program.pid, first: isFirst }, "worker started");
@@ -264,11 +260,6 @@ export class Headless implements Backend {
         message: error instanceof HerdError ? error.message.replace(/ Next: .*$/s, "") : messageOf(error),
       });
     }
-  }
-
-  /** What one process of a worker is let in by. */
-  #tokenOf({ runId, launch }: { runId: string; launch: string }): string {
-    return tokenFor(this.#options.key, { role: "worker", runId, launch });
   }
 
   /** What its process still does about its record comes before. */
@@ -311,66 +302,6 @@ export class Headless implements Backend {
     }, budget);
     timer.unref();
     void program.ended.then(() => clearTimeout(timer));
-  }
-
-  async #prepare(
-    run: HeadlessRun,
-    launch: Launch,
-  ): Promise<{ program: WorkerProcess; record: Omit<ProcessRecord, "pid" | "began"> }> {
-    const { runId } = run;
-    const { directory, extension, rootOf, findPi, agentDirectory } = this.#options;
-    const root = rootOf(launch.owner);
-    const before = await this.#records.read(runId);
-    // One that was updated meanwhile may be somewhere else.
-    const pi = [root?.pi, before?.pi].find((known) => known && isInstalled(known)) ?? (await findPi());
-    const trusted = root?.cwd === launch.cwd ? root.trusted : (before?.trusted ?? false);
-    const model = before?.model ?? root?.model;
-    const thinking = before?.thinking ?? root?.thinking;
-    const { policy, sessionPath } = launch;
-    checkSkills(policy, launch.cwd);
-    const prompts = await this.#prompts.write(runId, {
-      role: policy?.systemPrompt ?? "",
-      delegates: policy?.delegates ?? false,
-    });
-    run.launch = randomUUID();
-    const args = launchFlags({
-      launch,
-      extension,
-      ...prompts,
-      contextFiles: contextFiles(policy, { cwd: launch.cwd, agentDirectory }),
-      label: run.label,
-      sessionFolder: this.#sessionFolder,
-      ...(sessionPath !== undefined && existsSync(sessionPath) && { sessionFile: sessionPath }),
-      trusted,
-      ...(model !== undefined && { model }),
-      ...(thinking !== undefined && { thinking }),
-    });
-    const token = this.#tokenOf(run);
-    const program = new WorkerProcess({
-      node: pi.node,
-      args: [pi.cli, ...args],
-      cwd: launch.cwd,
-      env: {
-        ...withNodeFirst(root?.env ?? process.env, pi.node),
-        [ENV.directory]: directory,
-        [ENV.token]: token,
-        [ENV.session]: launch.sessionId,
-        [ENV.delegates]: policy?.delegates ? "1" : "0",
-      },
-      token,
-      line: (text) => this.#dialogs.heard(run, text),
-    });
-    return {
-      program,
-      record: {
-        runId,
-        launch: run.launch,
-        pi,
-        trusted,
-        ...(model !== undefined && { model }),
-        ...(thinking !== undefined && { thinking }),
-      },
-    };
   }
 
   /** A process has ended: what it told before that comes first. */

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { readLines, Tail } from "./output.ts";
+import { messageOf } from "../../../runtime/client.ts";
 import { endDescendants } from "./descendants.ts";
 import { beganAt, type ProcessRecord } from "./records.ts";
 
@@ -47,7 +48,12 @@ export class WorkerProcess {
         if (this.pid !== undefined) signalGroup(this.pid, "SIGKILL");
         // One that left in order has ended its tools.
         const tidied = what === "code 0" ? Promise.resolve() : endDescendants(token);
-        resolve(tidied.then(() => what));
+        resolve(
+          tidied.then(
+            () => what,
+            (error: unknown) => `${what}; what it had started may still run: ${messageOf(error)}`,
+          ),
+        );
       };
       this.#child.once("error", (error) => over(existsSync(cwd) ? error.message : `there is no folder ${cwd}`));
       this.#child.once("exit", (code, signal) => over(signal === null ? `code ${code}` : signal));
