@@ -4,6 +4,9 @@ import { compiled } from "./test/support/compiled.ts";
 
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
+/** Tests that install the package, or a copy of the checkout, from the npm registry: minutes, most of them npm's. */
+const install = ["test/package/installed.test.ts", "test/e2e/readme.test.ts"];
+
 /** Tests that start processes, from a small process that is quick to fork, and one that replaces a module of Node. */
 const apart = ["{examples,test/{crash,e2e,package,pi}}/**/*.test.ts", "test/conformance/evidence.test.ts"];
 
@@ -23,7 +26,8 @@ export default defineConfig({
     globalSetup: "test/support/compiled.ts",
     projects: [
       // Goes first, by its name: what takes longest is not left to the end, when one worker has nothing to do any more.
-      { extends: true, test: { name: "apart", include: apart } },
+      { extends: true, test: { name: "apart", include: apart, exclude: install } },
+      { extends: true, test: { name: "install", include: install } },
       {
         extends: true,
         test: {
