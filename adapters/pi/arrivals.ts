@@ -11,8 +11,8 @@ interface Arriving {
 }
 
 /**
- * Messages on their way into a session whose senders wait until they are there: one is acknowledged when it stands on the active branch, so that
- * whatever ends before has it given again.
+ * Messages on their way into a session, whose senders wait until they are there. One is acknowledged when it stands on the
+ * active branch, so that whatever ends before has it given again.
  */
 export class Arrivals {
   readonly #ctx: ExtensionContext;

@@ -34,7 +34,8 @@ const OTHER_NAME = "herd_subagent";
 /** How often is looked whether another Pi has left this session, in milliseconds. */
 const AGAIN_MS = 2_000;
 const OPEN_ELSEWHERE =
-  "This session is open in another Pi as well, and that one hears what its workers ask and bring; this one does when that one is closed.";
+  "This session is open in another Pi as well, and that one hears what its workers ask and bring; " +
+  "this one does when that one is closed.";
 
 /** A Pi session that owns workers. */
 export class RootSession {
@@ -188,7 +189,7 @@ export class RootSession {
     await this.#receive(connection);
   }
 
-  /** Becomes the one that hears what its workers ask and bring; while another Pi with this session is, as soon as that is gone. */
+  /** Becomes the one that hears what its workers ask and bring: at once, or as soon as another Pi with this session is gone. */
   async #receive(connection: Connection, isAgain = false): Promise<void> {
     const hears = { receiver: 1, hearsQuestions: true, hearsResults: true, replace: false };
     try {
@@ -197,13 +198,16 @@ export class RootSession {
     } catch (error) {
       if (!(error instanceof HerdError) || error.reason !== "receiver_exists") throw error;
       if (!isAgain) this.#say(OPEN_ELSEWHERE, "warning");
-      const again = async () => {
-        if (!this.#isClosed && connection.isOpen) await this.#receive(connection, true);
-      };
-      setTimeout(
-        () => void again().catch((failed: unknown) => this.#say(messageOf(failed), "error")),
-        AGAIN_MS,
-      ).unref();
+      setTimeout(() => void this.#receiveAgain(connection), AGAIN_MS).unref();
+    }
+  }
+
+  async #receiveAgain(connection: Connection): Promise<void> {
+    try {
+      if (!this.#isClosed && connection.isOpen) await this.#receive(connection, true);
+    } catch (error) {
+      // With the next connection it is tried from the start.
+      if (connection.isOpen) this.#say(messageOf(error), "error");
     }
   }
 
