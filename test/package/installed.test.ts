@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import { bundledFolder } from "../../runtime/definitions/roster.ts";
@@ -70,6 +70,17 @@ describe.skipIf(installed === undefined)("the package, installed in an empty fol
   });
 });
 
+/** The package is not on the registry as it stands here: who installs it by its name gets this one. */
+const NPM = `#!/bin/sh
+PATH="$REAL_PATH"
+for word in "$@"; do
+  shift
+  if [ "$word" = pi-herd ]; then word="$TARBALL"; fi
+  set -- "$@" "$word"
+done
+exec npm "$@" --prefer-offline
+`;
+
 describe.skipIf(installed === undefined)("the package in Pi", () => {
   const story = [
     "SCRIPT",
@@ -92,6 +103,21 @@ describe.skipIf(installed === undefined)("the package in Pi", () => {
     const status = await runHerd(place, ["status"], join(installed?.package ?? "", "adapters/cli/herd.js"));
     expect(status.stdout).toContain("serves");
     expect((await runHerd(place, ["stop"])).stdout).toContain("has ended");
+  });
+
+  test.skipIf(process.platform === "win32")("installs with pi install from npm, by its name", async () => {
+    const place = piPlace({ extensions: [model] });
+    const bin = join(place.base, "bin");
+    mkdirSync(bin);
+    writeFileSync(join(bin, "npm"), NPM, { mode: 0o755 });
+    const path = [dirname(process.execPath), shellEnv["PATH"]].join(delimiter);
+    const env = { PATH: [bin, path].join(delimiter), REAL_PATH: path, TARBALL: installed?.tarball, PI_OFFLINE: "" };
+    const { code, stdout, stderr } = await runPi(place, ["install", "npm:pi-herd"], env);
+    expect({ code, stderr, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining("Installed") });
+    expect(await runPi(place, ["-p", story])).toEqual({ code: 0, stdout: "this one it is\n", stderr: "" });
+    // It puts no command on the PATH: the one that messages name is run from where it was installed.
+    const herd = join(place.agentDir, "npm", "node_modules", "pi-herd", "adapters", "cli", "herd.js");
+    expect((await runHerd(place, ["stop"], herd)).stdout).toContain("has ended");
   });
 
   test("is there for one run with -e", async () => {
