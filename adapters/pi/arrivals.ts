@@ -3,6 +3,9 @@ import { HerdError } from "../../runtime/client.ts";
 import { herdSaid, keyOf, type HerdDetails } from "./branch.ts";
 import type { Outgoing } from "./outbox.ts";
 
+/** How often is looked whether a message that has ended stands in the session, in milliseconds. */
+const LOOK_MS = 20;
+
 interface Arriving {
   outgoing: Outgoing;
   promise: Promise<void>;
@@ -18,6 +21,9 @@ export class Arrivals {
   readonly #ctx: ExtensionContext;
   readonly #put: (message: Outgoing) => void;
   readonly #arriving = new Map<string, Arriving>();
+  /** Messages that have ended, and do not stand in the session yet. */
+  readonly #ended = new Set<string>();
+  #timer: NodeJS.Timeout | undefined;
 
   /** @param put puts a message into the session, sooner or later. */
   constructor(ctx: ExtensionContext, put: (message: Outgoing) => void) {
@@ -38,9 +44,24 @@ export class Arrivals {
     return arriving.promise;
   }
 
-  /** A message stands in the session. */
-  arrived(details: HerdDetails): void {
+  /** A message has ended. It stands in the session once every extension has had its look at it. */
+  ended(details: HerdDetails): void {
+    if (!this.#arriving.has(keyOf(details))) return;
+    this.#ended.add(keyOf(details));
+    this.#lookSoon(0);
+  }
+
+  #lookSoon(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.look();
+      if (this.#ended.size > 0) this.#lookSoon(LOOK_MS);
+    }, ms).unref();
+  }
+
+  #arrived(details: HerdDetails): void {
     const key = keyOf(details);
+    this.#ended.delete(key);
     this.#arriving.get(key)?.resolve();
     this.#arriving.delete(key);
   }
@@ -48,13 +69,15 @@ export class Arrivals {
   /** Acknowledges everything that stands on the active branch by now. */
   look(): void {
     if (this.#arriving.size === 0) return;
-    for (const details of herdSaid(this.#ctx)) this.arrived(details);
+    for (const details of herdSaid(this.#ctx)) this.#arrived(details);
   }
 
   /** The session is left: what has not arrived goes to the next one that has its id. */
   close(): void {
     for (const { reject } of this.#arriving.values()) reject(left());
     this.#arriving.clear();
+    this.#ended.clear();
+    clearTimeout(this.#timer);
   }
 
   #stands(details: HerdDetails): boolean {

@@ -85,6 +85,11 @@ export class Link {
       await connection.close(0);
       throw error;
     }
+    // Closed meanwhile, it must not stay as somebody who hears.
+    if (this.#closed.signal.aborted) {
+      await connection.close(0);
+      return undefined;
+    }
     this.#connection = connection;
     void connection.ended.then(() => this.#ended(connection));
     return connection;

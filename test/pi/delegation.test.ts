@@ -59,6 +59,28 @@ test("a parent that has delegated ends its turn, is woken by the result, and not
   expect(readFileSync(join(place.cwd, "kept.txt"), "utf8")).toBe("as it was\n");
 });
 
+test("a parent whose model answers at once answers the question that it has just read", async () => {
+  const place = piPlace();
+  const pi = new PiSession(place);
+  const childTask = task('call ask_owner {"question":"Which?"}', "say child got {end}");
+  const parentTask = task(
+    subagent({ action: "assign", agent: "scout", label: "child", task: childTask }),
+    "say waiting",
+    subagent({ action: "reply", label: "child", message: "this one" }),
+    "say answered: {last}",
+    "say whole: {end}",
+  );
+  await pi.prompt(
+    subagent({ action: "assign", agent: "generalist", label: "parent", task: parentTask }),
+    "say assigned",
+    "say got {end}",
+  );
+  await until(
+    () => pi.texts.includes("got whole: child got this one"),
+    () => JSON.stringify(pi.texts),
+  );
+});
+
 test("an overlay's body file reaches the worker; without the overlay the list says nothing of it", async () => {
   const overlay = "---\nname: scout\nbodyMode: append\n---\n\n@../rules.md\n";
   const place = piPlace({ agents: { scout: overlay } });

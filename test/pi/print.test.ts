@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { piPlace, runHerd, runPi } from "../support/pi/place.ts";
+import { runNode } from "../support/pi/client.ts";
+import { piCli, piPlace, runHerd, runPi, until } from "../support/pi/place.ts";
 import { subagent, task } from "../support/pi/session.ts";
 
 const script = (...steps: string[]) => ["SCRIPT", ...steps].join("\n");
@@ -23,6 +24,29 @@ describe("pi -p", () => {
     expect(stdout).toMatch(/^finally label: scout \| agent: scout \| request: \S+ \| status: completed/);
     expect(stdout).toContain("forty-two");
     expect(stdout).not.toContain("assigned");
+  });
+
+  test("does not wait any more for a worker that was closed from a shell", async () => {
+    const place = piPlace({ settings: { herd: { printWaitMs: 3_600_000 } } });
+    const prompt = script(
+      subagent({
+        action: "assign",
+        agent: "generalist",
+        label: "scout",
+        task: task('call bash {"command":"sleep 60"}', "say done"),
+      }),
+      "say assigned",
+    );
+    const pi = runNode(place, [piCli, "-p", "--session-id", "the-one", prompt]);
+    await until(() => place.workers().length === 1, "the worker");
+    await until(
+      async () => (await runHerd(place, ["list", "--directory", place.herd])).stdout.includes("working"),
+      "work",
+    );
+    const closed = await runHerd(place, ["close", "scout", "--directory", place.herd]);
+    expect(closed).toMatchObject({ code: 0 });
+    // Long before an hour is over.
+    expect((await pi.ended).stdout).toBe("assigned\n");
   });
 
   test("says what still runs when its time is over, and leaves it at work", async () => {

@@ -13,8 +13,9 @@ export async function endDescendants(token: string): Promise<void> {
   // One that was just starting another one is ended before that is seen.
   for (let isNews = true; isNews;) {
     const names = (await readdir("/proc")).filter((name) => /^\d+$/.test(name) && !ended.has(name));
-    const environments = await Promise.all(names.map((name) => environmentOf(name)));
-    const found = names.filter((_, index) => environments[index]?.includes(mark));
+    const found: string[] = [];
+    // One after another: this program may have few descriptors left.
+    for (const name of names) if ((await environmentOf(name)).includes(mark)) found.push(name);
     for (const name of found) {
       kill(Number(name));
       ended.add(name);

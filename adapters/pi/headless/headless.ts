@@ -238,8 +238,9 @@ export class Headless implements Backend {
       await this.#leftOvers.sweep();
       run.launch = randomUUID();
       const { start, record } = await this.#plans.make(run, launch);
-      const program = new WorkerProcess({ ...start, line: (text) => this.#dialogs.heard(run, text) });
+      // Told meanwhile to stop: that waits for the end of this.
       if (run.stopping) return;
+      const program = new WorkerProcess({ ...start, line: (text) => this.#dialogs.heard(run, text) });
       run.process = program;
       log.info({ runId, label: run.label, agent: launch.agent, pid: program.pid, first: isFirst }, "worker started");
       void program.ended.then((what) => this.#inBackground(run, this.#over(run, program, what)));

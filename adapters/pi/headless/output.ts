@@ -35,9 +35,9 @@ export class Tail {
   #text = "";
 
   /** @param limit how many characters are kept. */
-  constructor(stream: Readable, limit = 8 * 1024) {
+  constructor(stream: Readable | null | undefined, limit = 8 * 1024) {
     this.#limit = limit;
-    stream.setEncoding("utf8").on("data", (part: string) => {
+    stream?.setEncoding("utf8").on("data", (part: string) => {
       this.#text = (this.#text + part).slice(-this.#limit);
     });
   }

@@ -37,17 +37,12 @@ export class WorkerProcess {
 
   constructor({ node, args, cwd, env, token, line }: Start) {
     this.#child = spawn(node, args, { cwd, env, detached: true, stdio: ["pipe", "pipe", "pipe"] });
-    this.#stderr = new Tail(this.#child.stderr as NonNullable<ChildProcess["stderr"]>);
-    readLines(this.#child.stdout as NonNullable<ChildProcess["stdout"]>, line);
     // Broken once it is gone, which its end tells.
     this.#child.stdin?.on("error", () => undefined);
     this.ended = new Promise((resolve) => {
       const over = (what: string) => {
         this.#isOver = true;
-        // What it left behind in its group has nobody any more who would end it.
-        if (this.pid !== undefined) signalGroup(this.pid, "SIGKILL");
-        // One that left in order has ended its tools.
-        const tidied = what === "code 0" ? Promise.resolve() : endDescendants(token);
+        const tidied = tidyUp(this.pid, what === "code 0" ? undefined : token);
         resolve(
           tidied.then(
             () => what,
@@ -58,6 +53,9 @@ export class WorkerProcess {
       this.#child.once("error", (error) => over(existsSync(cwd) ? error.message : `there is no folder ${cwd}`));
       this.#child.once("exit", (code, signal) => over(signal === null ? `code ${code}` : signal));
     });
+    // Without a descriptor left there is neither: its end tells.
+    this.#stderr = new Tail(this.#child.stderr);
+    if (this.#child.stdout) readLines(this.#child.stdout, line);
   }
 
   /** Undefined when it could not even be started. */
@@ -125,6 +123,16 @@ async function endOne(pid: number, began: string): Promise<boolean> {
     }
   }
   return !(await isThere());
+}
+
+/**
+ * Ends what a process has left behind, which has nobody any more who would end it: its group, and, unless it left in order
+ * and has ended its tools, what these have started.
+ */
+async function tidyUp(pid: number | undefined, token: string | undefined): Promise<void> {
+  if (pid === undefined) return;
+  signalGroup(pid, "SIGKILL");
+  if (token !== undefined) await endDescendants(token);
 }
 
 /** Nothing happens when nobody is left in the group. */

@@ -10,6 +10,7 @@ export class DialogDesk {
   readonly #answer: (id: string, answer: Answer) => Promise<unknown>;
   readonly #open = new Map<string, AbortController>();
   #last: Promise<void> = Promise.resolve();
+  #isClosed = false;
 
   /** @param answer hands an answer on. */
   constructor(ctx: ExtensionContext, answer: (id: string, answer: Answer) => Promise<unknown>) {
@@ -31,6 +32,7 @@ export class DialogDesk {
   }
 
   close(): void {
+    this.#isClosed = true;
     for (const id of [...this.#open.keys()]) this.closed(id);
   }
 
@@ -42,7 +44,8 @@ export class DialogDesk {
       this.#open.delete(dialog.id);
       await this.#answer(dialog.id, answer);
     } catch (error) {
-      if (signal.aborted) return;
+      // The session was left: nothing can be shown there any more.
+      if (signal.aborted || this.#isClosed) return;
       // Answered in a shell at the same moment.
       const isOver = error instanceof HerdError && error.reason === "target_not_found";
       if (!isOver) this.#ctx.ui.notify(`herd: ${messageOf(error)}`, "error");

@@ -1,6 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Outgoing } from "../outbox.ts";
 
+/** How often is looked whether somebody is left to wait for, in milliseconds. */
+const LOOK_MS = 2_000;
+
 /**
  * A session without a screen ends with its model's last word. What its workers ask or bring is kept until then, and while
  * one can still say something it waits for that, and goes on with it.
@@ -32,8 +35,12 @@ export class PrintWait {
     try {
       if (this.#arrived.length === 0 && (await this.#isAwaited()) && this.#arrived.length === 0) {
         const over = new AbortController();
-        const late = pause(this.#waitMs, undefined, { signal: over.signal }).catch(() => undefined);
-        await Promise.race([arrives, late]);
+        const until = Date.now() + this.#waitMs;
+        do {
+          const wait = Math.min(LOOK_MS, until - Date.now());
+          await Promise.race([arrives, pause(wait, undefined, { signal: over.signal }).catch(() => undefined)]);
+          // A worker may be gone without a word: closed from a shell, for example.
+        } while (this.#arrived.length === 0 && Date.now() < until && (await this.#isAwaited().catch(() => true)));
         over.abort();
       }
       return this.#arrived.splice(0);

@@ -97,7 +97,7 @@ export class RootSession {
   messageEnd({ message }: MessageEndEvent): void {
     if (message.role !== "custom" || message.customType !== HERD) return;
     this.#outbox.arrived(message.details as HerdDetails);
-    this.#arrivals.arrived(message.details as HerdDetails);
+    this.#arrivals.ended(message.details as HerdDetails);
   }
 
   agentStart(): void {

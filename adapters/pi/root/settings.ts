@@ -23,10 +23,13 @@ const whole = (least: number, most: number): Rule => ({
   holds: (value) => Number.isInteger(value) && (value as number) >= least && (value as number) <= most,
 });
 
+const OTHER_TOOLS = ["list_parked", "resume_parked", "cancel_parked", "ask_owner"];
+
 const RULES: Record<string, Rule> = {
   toolName: {
-    says: "a name of letters, digits and underscores, with a letter first, of at most 64 characters",
-    holds: (value) => typeof value === "string" && /^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(value),
+    says: "a name of letters, digits and underscores, with a letter first, of at most 64 characters, and none of our other tools",
+    holds: (value) =>
+      typeof value === "string" && /^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(value) && !OTHER_TOOLS.includes(value),
   },
   printWaitMs: whole(0, DAY_MS),
   dialogs: { says: `"ask" or "deny"`, holds: (value) => value === "ask" || value === "deny" },

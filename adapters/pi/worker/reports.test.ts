@@ -92,3 +92,37 @@ test("an owner whose worker's result cannot be handed over hears that, and of no
   expect(heard.at(-1)).toEqual(activity("next"));
   expect(said).toHaveLength(3);
 });
+
+test.each([0, 1, 2, 3, 4, 5, 6, 7, 8])(
+  "a report that comes %i moments after the one before was heard is told",
+  async (hops) => {
+    const heard: string[] = [];
+    const all = Promise.withResolvers<void>();
+    const reports: Reports = new Reports({
+      isOpen: () => true,
+      tell: ({ told: { type } }) => {
+        heard.push(type);
+        if (type === "settled") all.resolve();
+        const answer = Promise.resolve();
+        let later = answer;
+        for (let hop = 0; hop < hops; hop++) later = later.then(() => undefined);
+        if (type === "activity") void later.then(() => reports.add(settled("done")));
+        return answer;
+      },
+      warn: () => undefined,
+    });
+    reports.add(activity("a"));
+    await all.promise;
+    expect(heard).toEqual(["activity", "settled"]);
+  },
+);
+
+test("what the host could not take just now is told again, though the connection stays and nothing else comes", async () => {
+  const { reports, heard, state } = host(() => refusal("undone", "internal_failure"));
+  reports.add(settled("done"));
+  await reports.told();
+  expect(heard).toEqual([]);
+  state.refuses = () => undefined;
+  await expect.poll(() => heard).toEqual([settled("done")]);
+  reports.close();
+});

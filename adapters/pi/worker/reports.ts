@@ -10,11 +10,19 @@ export interface ReportsOptions {
   warn(message: string): void;
 }
 
+/** How long until a report is told again that the host could not take; doubling between these, in milliseconds. */
+const FIRST_WAIT_MS = 250;
+const LONGEST_WAIT_MS = 5_000;
+
 /** What a worker's process tells its host, one report after another. The connection may be away: then they wait. */
 export class Reports {
   readonly #options: ReportsOptions;
   readonly #untold: WorkerTells[] = [];
-  #telling: Promise<void> | undefined;
+  #telling: Promise<void> = Promise.resolve();
+  #isTelling = false;
+  #waitMs = FIRST_WAIT_MS;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
   constructor(options: ReportsOptions) {
     this.#options = options;
@@ -27,7 +35,10 @@ export class Reports {
 
   /** The connection is there, again or still. */
   flush(): void {
-    this.#telling ??= this.#tellAll().finally(() => (this.#telling = undefined));
+    if (this.#isTelling || this.#isClosed) return;
+    clearTimeout(this.#timer);
+    this.#isTelling = true;
+    this.#telling = this.#tellAll();
   }
 
   /** Resolves when everything is told that can be now. */
@@ -35,16 +46,27 @@ export class Reports {
     await this.#telling;
   }
 
+  /** Nothing is told any more. */
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
   async #tellAll(): Promise<void> {
     const { isOpen, tell, warn } = this.#options;
-    while (isOpen()) {
+    for (;;) {
       const [next] = this.#untold;
-      if (next === undefined) return;
+      if (next === undefined || !isOpen()) {
+        // At once, so that what is added from now on begins anew.
+        this.#isTelling = false;
+        return;
+      }
       try {
         await tell(next);
+        this.#waitMs = FIRST_WAIT_MS;
       } catch (error) {
         warn(messageOf(error));
-        if (!isForGood(error)) return;
+        if (!isForGood(error)) return this.#tellLater();
         const instead = insteadOf(next, error);
         if (instead !== undefined) {
           this.#untold[0] = instead;
@@ -54,9 +76,17 @@ export class Reports {
       this.#untold.shift();
     }
   }
+
+  /** The host could not take it just now. */
+  #tellLater(): void {
+    this.#isTelling = false;
+    if (this.#isClosed) return;
+    this.#timer = setTimeout(() => this.flush(), this.#waitMs).unref();
+    this.#waitMs = Math.min(2 * this.#waitMs, LONGEST_WAIT_MS);
+  }
 }
 
-/** Whether the same report would be refused again; everything else waits for the next connection. */
+/** Whether the same report would be refused again; everything else is told once more. */
 function isForGood(error: unknown): boolean {
   return error instanceof HerdError && error.category === "invalid_request" && error.reason !== "bad_token";
 }

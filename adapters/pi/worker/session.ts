@@ -76,7 +76,7 @@ export class WorkerSession {
       delegates: this.#identity.delegates,
       looks: this.#looks,
       ask: (request, signal) => this.#ask(request, signal),
-      subagent: (request, signal) => this.#link.call<object>("worker/subagent", { request }, { signal }),
+      subagent: (request, signal) => this.#subagent(request, signal),
     });
     const protocol = ["ask_owner", ...(this.#identity.delegates ? ["subagent"] : [])];
     this.#pi.setActiveTools([...new Set([...this.#pi.getActiveTools(), ...protocol])]);
@@ -135,6 +135,7 @@ export class WorkerSession {
     this.#outbox.close();
     this.#arrivals.close();
     await this.#reports.told();
+    this.#reports.close();
     await this.#link.close(500);
   }
 
@@ -175,6 +176,12 @@ export class WorkerSession {
     const { orderId, kind, text, requestId, askId, label } = order;
     if (this.#seen.has(orderId)) return this.#again(order);
     this.#seen.add(orderId);
+    // It had come to its end, and its process ended before it could say so: there is nothing to go on with.
+    if (kind === "resume" && this.#askId === undefined && this.#ctx.isIdle() && branchState(this.#ctx).isOver) {
+      this.#begin(requestId, kind);
+      this.#tell({ type: "turn.started" }, orderId);
+      return this.#tell({ type: "settled", outcome: outcomeOf(this.#ctx) });
+    }
     const details: HerdDetails = {
       kind,
       orderId,
@@ -215,7 +222,7 @@ export class WorkerSession {
   #arrived(details: HerdDetails): void {
     const { orderId, kind, requestId } = details;
     this.#outbox.arrived(details);
-    this.#arrivals.arrived(details);
+    this.#arrivals.ended(details);
     if (orderId === undefined) return;
     if (!BEGINNINGS.has(kind)) return this.#tell({ type: "delivered", orderId });
     this.#begin(requestId, kind);
@@ -240,6 +247,12 @@ export class WorkerSession {
     this.#askId = asked.askId;
     this.#showWaiting();
     return asked;
+  }
+
+  async #subagent(request: object, signal: AbortSignal | undefined): Promise<object> {
+    // That it has read the question which it may be about to answer counts before.
+    await this.#reports.told();
+    return this.#link.call<object>("worker/subagent", { request }, { signal });
   }
 
   #showWaiting(): void {
