@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { extension, model, piPlace, runHerd, until, type PiPlace } from "../support/pi/place.ts";
 import { PiSession, subagent, task, textOf } from "../support/pi/session.ts";
+import { Root, serve, statusOf } from "../support/pi/client.ts";
 import { hasTmux, PiTerminal } from "../support/pi/tui.ts";
 
 /** An extension that asks a person before it does what its tool is for. */
@@ -13,6 +14,7 @@ const APPROVAL = `export default (pi) => {
     } });
   tool("approve", (ui) => ui.confirm("Delete the folder?", "build/ has 12 files"));
   tool("choose", (ui) => ui.select("Which branch?", ["main", "next"]));
+  tool("aside", (ui) => { void ui.confirm("May I keep this?", "for later"); });
   tool("name", (ui) => ui.input("Which name?", "a word"));
 };`;
 
@@ -75,4 +77,25 @@ test("with dialogs denied, it goes on at once as if the person had said no", asy
   await pi.prompt(assign("call approve {}", "call choose {}", "call name {}", "say {end}"), "say assigned", "say end");
   const result = textOf(await until(() => pi.herd("result")[0], "the result"));
   expect(result).toMatch(/\n\nname: null$/);
+});
+
+test("a worker that ends its work while a dialog of it is open brings its result", async () => {
+  const pi = new PiSession(placeWithApproval());
+  await pi.prompt(assign("call aside {}", "say done without it"), "say assigned", "say end");
+  const result = await until(() => pi.herd("result")[0], "the result");
+  expect(textOf(result)).toContain("done without it");
+});
+
+test("dialogs stay denied when the session that denied them is closed", async () => {
+  const place = placeWithApproval();
+  serve(place, ["--leave-after", "60"]);
+  const root = await Root.of(place);
+  await root.here({ dialogs: "deny" });
+  const steps = ['call bash {"command":"until test -e go; do sleep 0.05; done"}', "call approve {}", "say {end}"];
+  await root.assign("worker", task(...steps));
+  await root.connection.close(1_000);
+  writeFileSync(join(place.cwd, "go"), "");
+  const settled = async () => (await runHerd(place, ["list", "--directory", place.herd])).stdout.includes("settling");
+  await until(settled, "its result");
+  expect((await statusOf(place)).dialogs).toEqual([]);
 });

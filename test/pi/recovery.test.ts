@@ -1,7 +1,7 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { piPlace, runHerd, until } from "../support/pi/place.ts";
+import { piPlace, runHerd, until, type PiPlace } from "../support/pi/place.ts";
 import { PiSession, subagent, task, textOf } from "../support/pi/session.ts";
 
 const asking = task('call ask_owner {"question":"Which colour?"}', "say I took {last}");
@@ -11,6 +11,17 @@ const atWork = (file: string) =>
     "say worked: {last}",
     "say worked again: {last}",
   );
+
+/** A place with an extension of the test beside ours. */
+function placeWith(source: string): PiPlace {
+  const place = piPlace();
+  const file = join(place.base, "other.ts");
+  writeFileSync(file, source);
+  const settings = join(place.agentDir, "settings.json");
+  const all = JSON.parse(readFileSync(settings, "utf8"));
+  writeFileSync(settings, JSON.stringify({ ...all, extensions: [...all.extensions, file] }));
+  return place;
+}
 
 describe("after a kill", () => {
   test("of the host while a question is open, the reply reaches the same assignment", async () => {
@@ -25,6 +36,52 @@ describe("after a kill", () => {
     expect(textOf(result)).toContain("blue");
     await until(() => pi.texts.at(-1)?.startsWith("got"));
     expect([pi.herd("question").length, pi.herd("result").length]).toEqual([1, 1]);
+  });
+
+  test("of the worker after its last word, that word is its result", async () => {
+    // As when the session is compacted after its last message.
+    const place = placeWith(`import { existsSync } from "node:fs";
+      export default (pi) => pi.on("agent_end", async () => {
+        while (process.env.PI_HERD_TOKEN && !existsSync("again")) await new Promise((done) => setTimeout(done, 20));
+      });`);
+    const pi = new PiSession(place);
+    const words = task("say the whole result", "say nothing is left to do");
+    await pi.prompt(subagent({ action: "assign", agent: "generalist", task: words }), "say assigned", "say end");
+    const folder = join(place.herd, "pi-sessions");
+    const files = () =>
+      (existsSync(folder) ? readdirSync(folder) : []).map((name) => readFileSync(join(folder, name), "utf8"));
+    await until(() => files().some((text) => /"role":"assistant".*the whole result/.test(text)), "its last word");
+    writeFileSync(join(place.cwd, "again"), "");
+    await place.cut(place.workers()[0]);
+    expect(textOf(await until(() => pi.herd("result")[0], "the result"))).toContain("the whole result");
+  });
+
+  test("of the root before a result stands in its session, it is given again", async () => {
+    const place = piPlace();
+    const pi = new PiSession(place);
+    await pi.prompt(subagent({ action: "assign", agent: "generalist", task: atWork("go") }), "say assigned", "say end");
+    await until(() => pi.texts.includes("assigned"));
+    const { sessionFile } = await pi.state();
+    await pi.quit();
+    // Another extension takes its time for every message.
+    const slow = join(place.base, "slow.ts");
+    writeFileSync(
+      slow,
+      `import { writeFileSync } from "node:fs";
+      export default (pi) => pi.on("message_end", async ({ message }) => {
+        if (message.customType !== "herd") return;
+        writeFileSync("seen", "");
+        await new Promise(() => undefined);
+      });`,
+    );
+    const again = new PiSession(place, ["--session", sessionFile, "--extension", slow]);
+    await again.state();
+    writeFileSync(join(place.cwd, "go"), "");
+    await until(() => existsSync(join(place.cwd, "seen")), "the result on its way");
+    await again.kill();
+    expect(readFileSync(sessionFile, "utf8")).not.toContain('"kind":"result"');
+    const last = new PiSession(place, ["--session", sessionFile]);
+    expect(textOf(await until(() => last.herd("result")[0], "the result"))).toContain("worked");
   });
 
   test("of the host while a turn runs, the worker goes on from its session and there is one result", async () => {

@@ -242,6 +242,7 @@ export class Headless implements Backend {
       if (run.stopping) return;
       const program = new WorkerProcess({ ...start, line: (text) => this.#dialogs.heard(run, text) });
       run.process = program;
+      run.dialogs = record.dialogs ?? "ask";
       log.info({ runId, label: run.label, agent: launch.agent, pid: program.pid, first: isFirst }, "worker started");
       void program.ended.then((what) => this.#inBackground(run, this.#over(run, program, what)));
       if (program.pid !== undefined) {

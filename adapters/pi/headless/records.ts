@@ -15,6 +15,8 @@ export interface ProcessRecord {
   /** What it was started with, for the next start of the same worker. */
   pi: PiCommand;
   trusted: boolean;
+  /** Whether a person is asked when an extension opens a dialog in it, while no session says so. */
+  dialogs?: "ask" | "deny";
   model?: string;
   thinking?: string;
 }

@@ -21,6 +21,8 @@ export class HeadlessRun {
   requestId: string | undefined;
   owner = "";
   sessionId = "";
+  /** Whether a person is asked when an extension opens a dialog in it, while no session says so. */
+  dialogs: "ask" | "deny" = "ask";
   /** Which of its starts this is. */
   launch = "";
   process: WorkerProcess | undefined;

@@ -66,6 +66,7 @@ export class StartPlans {
     const model = before?.model ?? root?.model;
     const thinking = before?.thinking ?? root?.thinking;
     const inherited = { ...(model !== undefined && { model }), ...(thinking !== undefined && { thinking }) };
+    const dialogs = root?.dialogs ?? before?.dialogs ?? "ask";
     const { policy, sessionPath } = launch;
     checkSkills(policy, launch.cwd);
     const written = await prompts.write(runId, {
@@ -93,7 +94,7 @@ export class StartPlans {
     };
     return {
       start: { node: pi.node, args: [pi.cli, ...args], cwd: launch.cwd, env, token },
-      record: { runId, launch: launchId, pi, trusted, ...inherited },
+      record: { runId, launch: launchId, pi, trusted, dialogs, ...inherited },
     };
   }
 }

@@ -49,7 +49,7 @@ export class WorkerDialogs {
     const { process: program } = run;
     const dialog = dialogOf(run, method, said, id);
     const answer = (given: DialogAnswer) => program?.say({ type: "extension_ui_response", id, ...given });
-    if (rootOf(run.owner)?.dialogs === "deny") {
+    if ((rootOf(run.owner)?.dialogs ?? run.dialogs) === "deny") {
       log.info({ runId: run.runId, method }, "dialog denied");
       return answer({ cancelled: true });
     }

@@ -19,6 +19,7 @@ describe("the settings under herd", () => {
   test.each<[object | number, string]>([
     [5, "herd is ignored: it must be an object"],
     [{ toolName: "my tool" }, "herd.toolName is ignored: it must be a name of letters"],
+    [{ toolName: "list_parked" }, "and none of our other tools"],
     [{ printWaitMs: -1 }, "herd.printWaitMs is ignored: it must be a whole number from 0 to 86400000"],
     [{ printWaitMs: "1" }, "herd.printWaitMs is ignored"],
     [{ dialogs: "never" }, 'herd.dialogs is ignored: it must be "ask" or "deny"'],

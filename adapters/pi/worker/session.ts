@@ -43,6 +43,10 @@ export class WorkerSession {
   /** It has asked and waits for the answer. */
   #askId: string | undefined;
   #toldActivityAt = 0;
+  /** A run of its model is on. */
+  #isRunning = false;
+  /** Dialogs that wait for a person. */
+  #dialogs = 0;
 
   constructor(pi: ExtensionAPI, ctx: ExtensionContext, identity: WorkerIdentity, looks: Looks) {
     this.#pi = pi;
@@ -104,11 +108,15 @@ export class WorkerSession {
 
   agentStart(): void {
     this.#outbox.began();
+    this.#isRunning = true;
     this.#tell({ type: "turn.started" });
   }
 
   agentSettled(): void {
     this.#outbox.settled();
+    this.#isRunning = false;
+    // What opened a dialog and did not wait for it holds nothing up.
+    if (this.#dialogs > 0) this.#tell({ type: "turn.started" });
     // A question ends the turn and nothing else; whatever its model said besides is no result.
     if (this.#askId !== undefined) this.#tell({ type: "turn.ended" });
     else this.#tell({ type: "settled", outcome: outcomeOf(this.#ctx) });
@@ -116,11 +124,14 @@ export class WorkerSession {
 
   /** An extension opens a dialog, which a person has to answer. */
   dialogOpened({ kind, title = "" }: UIPromptStartEvent): void {
+    this.#dialogs++;
+    if (!this.#isRunning) return;
     this.#tell({ type: "blocked", diagnostic: `It waits for a person to answer (${kind}): ${title}` });
   }
 
   dialogOver(): void {
-    this.#tell({ type: "turn.started" });
+    this.#dialogs = Math.max(0, this.#dialogs - 1);
+    if (this.#isRunning && this.#dialogs === 0) this.#tell({ type: "turn.started" });
   }
 
   /** A sign of life. */
