@@ -51,6 +51,13 @@ export class Arrivals {
     this.#lookSoon(0);
   }
 
+  /** What stands in the session by now is acknowledged before whatever else is said. */
+  async caughtUp(): Promise<void> {
+    if (this.#ended.size === 0) return;
+    this.look();
+    await new Promise((done) => setImmediate(done));
+  }
+
   #lookSoon(ms: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {

@@ -274,8 +274,9 @@ export class RootSession {
   }
 
   /** A call for this owner; its host is started when it is not there. */
-  #call<Answer>(method: string, says: object, signal?: AbortSignal): Promise<Answer> {
+  async #call<Answer>(method: string, says: object, signal?: AbortSignal): Promise<Answer> {
     this.#needsHost = true;
+    await this.#arrivals.caughtUp();
     return this.#link.call<Answer>(method, { ...this.#by, ...says }, { signal });
   }
 
