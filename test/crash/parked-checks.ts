@@ -113,7 +113,9 @@ export class ParkedCheck {
         this.#violate(`visit ${id} was told ${received.text} of ${work.name}, which is ${text}`);
     }
     const against = this.#against.get(requestId) ?? [];
-    const dropped = against.some(({ cancel, told, unheard }) => cancel?.includes(requestId) && (told || unheard));
+    const dropped = against.some(
+      ({ cancel, told, unheard, received }) => cancel?.includes(requestId) && (told || unheard || received),
+    );
     const mayHaveHeard = on.some(
       ({ unheard, receives, waits, take }) => unheard && (take === requestId || (receives && waits)),
     );
