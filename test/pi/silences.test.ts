@@ -82,7 +82,7 @@ test("a session is told once that a worker of its own is silent, also when it co
   await untilNoted(place, move, "worker is silent", "two");
   const later = new PiSession(place, ["--session", sessionFile]);
   await later.state();
-  move(MINUTES);
+  await untilNoted(place, move, TOLD, "two");
   expect(await until(() => later.herd("silence")[0], "the advice")).toMatchObject({ details: { label: "two" } });
   await later.prompt(subagent({ action: "close", label: "two" }), "say closed");
   await until(() => later.texts.includes("closed"));
