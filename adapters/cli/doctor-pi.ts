@@ -13,7 +13,7 @@ import { connectHost } from "../host/start.ts";
 import { isNewer } from "../host/versions.ts";
 import { readSettings } from "../pi/root/settings.ts";
 import type { Examined } from "./doctor.ts";
-import { commandFor } from "./invocation.ts";
+import { hostCommandFor } from "./invocation.ts";
 import { countOf } from "./words.ts";
 
 /** The same as `peerDependencies` in package.json says. */
@@ -89,7 +89,7 @@ async function host(directory: string, version: string): Promise<Examined> {
     const { pid, version: theirs, workers, roots, since } = status;
     const says = `process ${pid} since ${since}, pi-herd ${theirs}: ${countOf(roots, "Pi session")}, ${countOf(workers, "worker")}`;
     if (!isNewer(version, theirs)) return { name, ok: true, says };
-    const next = `it makes room for ${version} by itself at the next call of a Pi session; ${commandFor(directory, "stop")} ends it now`;
+    const next = `it makes room for ${version} by itself at the next call of a Pi session; ${hostCommandFor(directory, "stop")} ends it now`;
     return { name, ok: true, says, next };
   } catch (error) {
     return wrong(name, error);

@@ -2,6 +2,7 @@ import { constants } from "node:fs";
 import { access, readFile, stat, statfs } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { HerdError } from "../../runtime/visitor.ts";
+import { calledAs, commandFor } from "./invocation.ts";
 import { reach } from "./reach.ts";
 import { bytesOf, countOf } from "./words.ts";
 
@@ -80,7 +81,14 @@ async function store(folder: string): Promise<Examined[]> {
     }
   } catch (error) {
     if (!(error instanceof HerdError))
-      return [{ name, ok: false, says: `it cannot be read: ${String(error)}`, next: "herd verify says more" }];
+      return [
+        {
+          name,
+          ok: false,
+          says: `it cannot be read: ${String(error)}`,
+          next: `${commandFor(folder, "verify")} says more`,
+        },
+      ];
     const { reason, message, nextAction: next } = error;
     if (reason === "no_store")
       return [
@@ -88,7 +96,7 @@ async function store(folder: string): Promise<Examined[]> {
           name,
           ok: true,
           says: "there is none yet",
-          next: "a Pi session makes one with its first worker; herd demo shows one without Pi",
+          next: `a Pi session makes one with its first worker; ${calledAs(process)} demo shows one without Pi`,
         },
       ];
     return [{ name, ok: false, says: message.replace(/ Next: .*$/s, ""), next }];

@@ -1,5 +1,6 @@
 import type { Herd, ParkedEntry, Subject } from "../../runtime/index.ts";
 import { Refusal, UsageError } from "./errors.ts";
+import { commandFor } from "./invocation.ts";
 import { visible } from "./terminal/text.ts";
 
 /** An entry, and a subject on which it waits. */
@@ -53,11 +54,17 @@ export async function entriesOf(herd: Herd, subject?: Subject): Promise<FoundEnt
  * The entries with these ids, each once.
  * @throws Refusal that names those which are not there.
  */
-export async function findEntries(herd: Herd, ids: readonly string[], subject?: Subject): Promise<FoundEntry[]> {
+export async function findEntries(
+  herd: Herd,
+  ids: readonly string[],
+  { directory, subject }: { directory: string; subject?: Subject | undefined },
+): Promise<FoundEntry[]> {
   const entries = new Map((await entriesOf(herd, subject)).map((found) => [found.entry.id, found]));
   const missing = ids.filter((id) => !entries.has(id)).map(visible);
   if (missing.length > 0) {
-    throw new Refusal(`Nothing is parked under ${missing.join(", ")} (any more). Next: herd parked shows what is.`);
+    throw new Refusal(
+      `Nothing is parked under ${missing.join(", ")} (any more). Next: ${commandFor(directory, "parked")} shows what is.`,
+    );
   }
   return [...new Set(ids)].map((id) => entries.get(id) as FoundEntry);
 }

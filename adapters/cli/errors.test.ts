@@ -1,10 +1,11 @@
 import { CommanderError } from "commander";
 import { describe, expect, test } from "vitest";
-import { HerdError } from "../../runtime/index.ts";
+import { pasted } from "../../test/support/pasted.ts";
+import { HerdError, type HerdErrorOptions } from "../../runtime/index.ts";
 import { EXIT, failureInJson, failureOf, Refusal, UsageError } from "./errors.ts";
 
-const herdError = (reason: string) =>
-  new HerdError({ category: "internal_failure", reason, message: "It is so", nextAction: "do this" });
+const herdError = (reason: string, more: Partial<HerdErrorOptions> = {}) =>
+  new HerdError({ category: "internal_failure", reason, message: "It is so", nextAction: "do this", ...more });
 
 describe("what a command that failed says", () => {
   test.each([
@@ -33,6 +34,20 @@ describe("what a command that failed says", () => {
     expect(failureOf(new CommanderError(0, "commander.help", "said"))).toEqual({ exitCode: EXIT.done });
     expect(failureOf(Object.assign(new Error("gone"), { code: "ENOENT" }))).toEqual({ message: "gone", exitCode: 3 });
     expect(failureOf(new TypeError("oops")).message).toContain("errors.test.ts");
+  });
+
+  test.each([
+    ["asks_a_person", ["answer", "v3.0001", "…", "--directory", "a folder"]],
+    ["user_ask_in_resume", ["answer", "v3.0001", "…", "--directory", "a folder"]],
+    ["asks_its_caller", ["resume", "v3.0001", "…", "--directory", "a folder"]],
+    ["entry_gone", ["parked", "--directory", "a folder"]],
+    ["connection_lost", ["list", "--directory", "a folder"]],
+    ["no_store", ["demo"]],
+  ])("names for %s a command that runs as it is pasted", (reason, words) => {
+    const { message = "" } = failureOf(herdError(reason, { ids: { askId: "v3.0001" } }), "a folder");
+    // Nothing of the sentence sticks to it.
+    const [, command = ""] = /(herd .*"a folder"|herd \w+)(?= )/.exec(message) ?? [];
+    expect(pasted(command)).toEqual(["herd", ...words]);
   });
 
   test("is for programs an object with the error's own fields", () => {

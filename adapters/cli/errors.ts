@@ -1,5 +1,6 @@
 import { CommanderError } from "commander";
 import { HerdError } from "../../runtime/visitor.ts";
+import { calledAs, commandFor } from "./invocation.ts";
 import { visibleLines } from "./terminal/text.ts";
 
 /** The exit codes of every command. Source: rules of the engine, chapter 8. */
@@ -23,12 +24,15 @@ export class UsageError extends Refusal {
   }
 }
 
-/** What a command that threw says on stderr, if it has not said it yet, and its exit code. */
-export function failureOf(error: unknown): { message?: string; exitCode: number } {
+/**
+ * What a command that threw says on stderr, if it has not said it yet, and its exit code.
+ * @param directory the folder of the herd, for the commands that it names.
+ */
+export function failureOf(error: unknown, directory?: string): { message?: string; exitCode: number } {
   // Commander has printed its message, or the help that was asked for.
   if (error instanceof CommanderError) return { exitCode: error.exitCode === 0 ? EXIT.done : EXIT.usage };
   if (error instanceof Refusal) return error;
-  if (error instanceof HerdError) return { message: messageOf(error), exitCode: exitCodeOf(error) };
+  if (error instanceof HerdError) return { message: messageOf(error, directory), exitCode: exitCodeOf(error) };
   // An answer of the operating system or of the database explains itself; anything else is a fault of ours.
   if (hasCode(error)) return { message: error.message, exitCode: codesOfStore[error.code] ?? EXIT.refused };
   return { message: error instanceof Error ? (error.stack ?? error.message) : String(error), exitCode: EXIT.refused };
@@ -37,24 +41,39 @@ export function failureOf(error: unknown): { message?: string; exitCode: number 
 const codesOfStore: Record<string, number> = { ENOENT: EXIT.store, LEVEL_CORRUPTION: EXIT.unhealthy };
 
 /** What somebody at a shell can do is not what a program can. */
-function messageOf({ reason, rule = "", message }: HerdError): string {
-  const next = NEXT[rule] ?? NEXT[reason];
+function messageOf(error: HerdError, directory: string | undefined): string {
+  const { reason, rule = "", message } = error;
+  const command: Named = (...words) =>
+    directory === undefined ? [calledAs(process), ...words].join(" ") : commandFor(directory, ...words);
+  const next = (NEXT[rule] ?? NEXT[reason])?.(command, error);
   // It may quote what a worker said.
   const shown = visibleLines(message);
-  return next === undefined ? shown : shown.replace(/ Next: .*$/s, ` Next: ${next}.`);
+  return next === undefined ? shown : shown.replace(/ Next: .*$/s, () => ` Next: ${next}.`);
 }
 
-const NEXT: Record<string, string> = {
-  asks_a_person: "answer it with herd answer",
-  user_ask_in_resume: "answer it with herd answer",
-  asks_its_caller: "answer it with herd resume",
-  entry_gone: "herd parked shows what is there now",
-  no_store: "name its folder with --directory, or make one with herd demo",
-  store_locked:
+/** A command of ours with these words, as it is pasted. */
+type Named = (...words: string[]) => string;
+type Next = (command: Named, error: HerdError) => string;
+
+const answers: Next = (command, { ids }) => `${command("answer", idIn(ids), '"…"')} answers it`;
+
+/** By rule or reason. A refusal says at its end what to do, with a full stop: no command may be the last of it. */
+const NEXT: Record<string, Next> = {
+  asks_a_person: answers,
+  user_ask_in_resume: answers,
+  asks_its_caller: (command, { ids }) => `${command("resume", idIn(ids), '"…"')} answers it`,
+  entry_gone: (command) => `${command("parked")} shows what is there now`,
+  no_store: () => `name its folder with --directory; where there is none yet, ${calledAs(process)} demo makes one`,
+  store_locked: () =>
     "end that process, or have its program open the herd without control: false; then run the command again",
-  herd_closed: "wait until the program that has the herd open has ended, then run the command again",
-  connection_lost: "look with herd list what was carried out, then run the command again",
+  herd_closed: () => "wait until the program that has the herd open has ended, then run the command again",
+  connection_lost: (command) => `look with ${command("list")} what was carried out, then run the command again`,
 };
+
+/** The id of an ask, whatever it is called where it was refused. */
+function idIn({ askId, id }: Record<string, string> = {}): string {
+  return askId ?? id ?? "ID";
+}
 
 function exitCodeOf({ reason }: HerdError): number {
   if (reason === "store_locked" || reason === "no_store" || reason === "not_running") return EXIT.store;

@@ -31,6 +31,12 @@ export function commandFor(directory: string, ...words: string[]): string {
   return [calledAs(process), ...words, ...where].join(" ");
 }
 
+/** The same for a command that means the herd of Pi unless it is told another folder. */
+export function hostCommandFor(directory: string, ...words: string[]): string {
+  const where = directory === hostDirectory() ? [] : ["--directory", quoted(directory)];
+  return [calledAs(process), ...words, ...where].join(" ");
+}
+
 /** Where programs have their herd unless they are told another folder. */
 export const DEFAULT_DIRECTORY = ".herd";
 

@@ -1,5 +1,6 @@
 import type { Herd, Owner, OwnerRow, WorkerRow } from "../../runtime/index.ts";
 import { Refusal } from "./errors.ts";
+import { commandFor } from "./invocation.ts";
 import { visible } from "./terminal/text.ts";
 
 /** An owner with its workers, whatever workspaces they are in. */
@@ -50,13 +51,13 @@ export interface Found {
 
 /**
  * The one worker with this label.
- * @param which the id of its owner and its workspace, for a label that is used more than once.
+ * @param which the folder of the herd; the id of its owner and its workspace, for a label that is used more than once.
  * @throws Refusal when there is none, or more than one.
  */
 export async function findByLabel(
   herd: Herd,
   label: string,
-  which: { owner?: string; workspace?: string },
+  which: { directory: string; owner?: string; workspace?: string },
 ): Promise<Found> {
   const found = (await listAll(herd, which.owner)).flatMap(({ owner, workers }) =>
     workers
@@ -67,7 +68,9 @@ export async function findByLabel(
   const [first, second] = found;
   if (first === undefined) {
     const whose = which.owner === undefined ? "" : ` of ${visible(which.owner)}`;
-    throw new Refusal(`There is no worker "${visible(label)}"${whose}. Next: herd list shows those that there are.`);
+    throw new Refusal(
+      `There is no worker "${visible(label)}"${whose}. Next: ${commandFor(which.directory, "list")} shows those that there are.`,
+    );
   }
   if (second !== undefined) {
     const owners = [...new Set(found.map(({ owner }) => visible(owner.id)))];

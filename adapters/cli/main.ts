@@ -22,6 +22,7 @@ import { addTake } from "./commands/take.ts";
 import { addVerify } from "./commands/verify.ts";
 import { addWatch } from "./commands/watch.ts";
 import { EXIT, failureInJson, failureOf } from "./errors.ts";
+import { calledAs } from "./invocation.ts";
 
 /** In the order in which the help shows them. */
 const COMMANDS = [
@@ -55,10 +56,15 @@ const COMMANDS = [
 export async function main(args: readonly string[], version: string): Promise<void> {
   // Whoever read our output has left. What could not be shown stays undelivered, and is shown the next time.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => process.exit(EXIT.refused));
+  let directory: string | undefined;
   try {
-    await herdCommand(version, await wordsFor(args)).parseAsync(args, { from: "user" });
+    const program = herdCommand(version, await wordsFor(args));
+    program.hook("preAction", (_, command) => {
+      directory = command.opts<{ directory?: string }>().directory;
+    });
+    await program.parseAsync(args, { from: "user" });
   } catch (error) {
-    const { message, exitCode } = failureOf(error);
+    const { message, exitCode } = failureOf(error, directory);
     if (exitCode !== EXIT.done && args.includes("--json"))
       console.log(JSON.stringify(failureInJson(error), undefined, 2));
     else if (message !== undefined) console.error(message);
@@ -72,7 +78,7 @@ function herdCommand(version: string, words: Parameters<typeof addCompletion>[1]
     .description("Runs a herd of agent workers: assign a task, answer its questions, get exactly one result.")
     .version(version)
     .exitOverride()
-    .showHelpAfterError("Next: run herd --help to see the commands and their options.");
+    .showHelpAfterError(`Next: run ${calledAs(process)} --help to see the commands and their options.`);
   for (const add of COMMANDS) add(program, version);
   addCompletion(program, words);
   return program;

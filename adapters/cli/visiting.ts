@@ -28,7 +28,7 @@ export async function visitEntry(
   const visitId = randomUUID();
   let found: FoundEntry | undefined;
   await withHerd(options.directory, { reads: false }, async (reached) => {
-    found ??= (await findEntries(reached.herd, [id], subject))[0] as FoundEntry;
+    found ??= (await findEntries(reached.herd, [id], { ...options, subject }))[0] as FoundEntry;
     const request = { subject: found.subject, id: visitId, ...act(found.entry) };
     const outcome = await reached.herd.visit({ ...request, waits: reached.isRunning });
     const text = await textOf(outcome, found.entry, reached, options);

@@ -3,6 +3,7 @@ import { homedir } from "node:os";
 import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onPath } from "./node.ts";
+import { hostDirectory } from "./place.ts";
 
 /** The program of the `herd` command: in a checkout beside the sources, in the published package beside the compiled files. */
 export function herdProgram(): string {
@@ -22,6 +23,14 @@ export function herdCommand(words: readonly string[], env: NodeJS.ProcessEnv = p
   return [...(isOurs ? ["herd"] : ["node", fileForShell(herdProgram())]), ...words.map((word) => quoted(word))].join(
     " ",
   );
+}
+
+/**
+ * The same for the host of a folder. The folder is left out only where a shell finds it without a setting of its own: the
+ * program that says it may have been started with another one.
+ */
+export function hostCommand(directory: string, words: readonly string[], env?: NodeJS.ProcessEnv): string {
+  return herdCommand(directory === hostDirectory({}) ? words : [...words, "--directory", directory], env);
 }
 
 /** A path as short as a shell understands it. */

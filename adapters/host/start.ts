@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Connection, HerdError, messageOf } from "../../runtime/client.ts";
-import { herdCommand, herdProgram } from "./herd-command.ts";
+import { herdProgram, hostCommand } from "./herd-command.ts";
 import { findNode } from "./node.ts";
 import { knownKey, readKey, tokenFor, type Bearer } from "./tokens.ts";
 
@@ -91,8 +91,7 @@ function otherHost(directory: string, cause: HerdError): HerdError {
     message: `The background process that serves ${directory} is of another version of pi-herd than this program`,
     nextAction:
       "wait until its workers have finished their turns, when an older one makes room by itself, or end it with " +
-      `${herdCommand(["stop"])}; ` +
-      "where it is the newer one, update pi-herd here",
+      `${hostCommand(directory, ["stop"])} and try again; where it is the newer one, update pi-herd here`,
     operation: "hello",
     cause,
   });
@@ -169,7 +168,7 @@ function notStarted(directory: string, { child, said, failed }: Starting): HerdE
     category: "internal_failure",
     reason: "host_not_started",
     message: `The background process of the herd did not start: ${why.replace(/ Next: .*$/, "").slice(0, 500)}`,
-    nextAction: `look with ${herdCommand(["doctor", "--directory", directory])}, mend what it names, and try again`,
+    nextAction: `look with ${hostCommand(directory, ["doctor", "--pi"])} what is wrong, mend it, and try again`,
     operation: "serve",
     details: { directory, output: lines.slice(-20) },
   });

@@ -67,7 +67,7 @@ export function testParkedCommands(isRunning: boolean): void {
     );
     const name = await settled("Which name?", "asking");
     const wait = await find("May it wait?");
-    expect((await run("resume", size, '"S"')).stderr).toContain("herd parked shows what is");
+    expect((await run("resume", size, '"S"')).stderr).toMatch(/herd\.js parked --directory \S+ shows what is/);
     const named = await run("resume", name["id"], "Ada Lovelace", "--json");
     expect(json(named)).toMatchObject({ action: "resumed", cancelled: [], running: isRunning });
     expect(json(named)).toMatchObject(
@@ -79,7 +79,7 @@ export function testParkedCommands(isRunning: boolean): void {
     });
     const { id } = await settled("sizes", "finished");
     expect(await run("resume", id)).toMatchObject({ code: 0, stdout: '"M" "Ada Lovelace" true\n', stderr: "" });
-    expect((await run("take", id)).stderr).toContain("herd parked shows what is");
+    expect((await run("take", id)).stderr).toMatch(/herd\.js parked --directory \S+ shows what is/);
   });
 
   test("resume prints the result that the run comes to, and a failure is the command's", async () => {
@@ -107,14 +107,20 @@ export function testParkedCommands(isRunning: boolean): void {
     expect((await run("resume", size, '"L"')).stderr).toContain("must be one of");
     expect((await run("resume", size, "--json")).code).toBe(1);
     const person = await idOf("person");
-    expect((await run("resume", person, "Ada")).stderr).toContain("herd answer");
-    expect((await run("answer", size, "M")).stderr).toContain("herd resume");
+    expect((await run("resume", person, "Ada")).stderr).toMatch(
+      /herd\.js answer \S+\.\d+ "…" --directory \S+ answers it\.$/m,
+    );
+    expect((await run("answer", size, "M")).stderr).toMatch(
+      /herd\.js resume \S+\.\d+ "…" --directory \S+ answers it\.$/m,
+    );
     expect(json(await run("answer", "nothing", "M", "--json"))).toMatchObject({
       ok: false,
       error: { category: "target_not_found" },
     });
     expect((await run("resume", await idOf("echo"), "x")).stderr).toContain("it takes no answer");
-    expect((await run("resume", size, '"M"', "--subject", "shop?order=8")).stderr).toContain("herd parked shows");
+    expect((await run("resume", size, '"M"', "--subject", "shop?order=8")).stderr).toMatch(
+      /herd\.js parked --directory \S+ shows/,
+    );
     expect(await parked()).toEqual(before);
   });
 

@@ -41,7 +41,7 @@ describe("a store", () => {
   test("that nothing is open in says what to try", async () => {
     const { stdout, code } = await runWithEmpty("list");
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^Nothing is open in .*herd demo\.$/m);
+    expect(stdout).toMatch(/^Nothing is open in .*herd\.js demo first\.$/m);
   });
 
   test("of a newer format is refused by every command, which names both formats", async () => {

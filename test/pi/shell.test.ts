@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { version } from "../../adapters/pi/version.ts";
 import { leftBehind, Root, serve, statusOf } from "../support/pi/client.ts";
 import { piPlace, runHerd, until } from "../support/pi/place.ts";
+import { commandsIn, pasted } from "../support/pasted.ts";
 import { task } from "../support/pi/session.ts";
 
 const agent = (fields: string) => `---\ndescription: a test's\n${fields}\n---\nYou work.\n`;
@@ -104,7 +105,7 @@ describe("from a shell", () => {
       return (await runHerd(place, ["status"])).stdout;
     };
     expect(await shown("confirm")).toMatch(
-      /"careful" waits for a person: Delete the folder\?: build\/ .*\n {2}Next: herd answer careful yes\|no$/m,
+      /"careful" waits for a person: Delete the folder\?: build\/ \(\w{8}; yes or no\)\n {2}Next: node \S+ answer careful yes$/m,
     );
     const wrong = await runHerd(place, ["answer", "careful", "perhaps"]);
     expect(wrong).toMatchObject({ code: 1, stdout: "" });
@@ -117,8 +118,9 @@ describe("from a shell", () => {
       stderr: "",
     });
     const second = await shown("select");
-    expect(second).toContain("herd answer careful main|next");
-    const id = /\((\w{8})\)/.exec(second)?.[1] as string;
+    expect(second).toContain('one of "main", "next", or no)');
+    expect(commandsIn(second).map((command) => pasted(command).slice(2))).toEqual([["answer", "careful", "main"]]);
+    const id = /\((\w{8});/.exec(second)?.[1] as string;
     const answered = await runHerd(place, ["answer", id, "next", "--json"]);
     expect(JSON.parse(answered.stdout)).toEqual({ answered: true, label: "careful", dialog: id });
     await until(async () => (await root.worker("careful"))?.state === "settling", "the result");

@@ -24,8 +24,8 @@ export function addCancel(program: Command): void {
     let found: FoundEntry[] | undefined;
     await withHerd(options.directory, { reads: false }, async ({ herd }) => {
       // Found once: made again after its program closed the herd, what was cancelled is not there any more.
-      found ??= await findEntries(herd, ids, subject);
-      const cancelled = await cancelAll(herd, found, visits);
+      found ??= await findEntries(herd, ids, { ...options, subject });
+      const cancelled = await cancelAll(herd, found, visits, options.directory);
       const value = outcomeJson({ action: "none", kind: "none", cancelled });
       await show(options, value, () => (found as FoundEntry[]).map(textOf).join("\n"));
     });
@@ -33,7 +33,12 @@ export function addCancel(program: Command): void {
 }
 
 /** One visit for each subject. @returns what was cancelled. */
-async function cancelAll(herd: Herd, found: readonly FoundEntry[], visits: string): Promise<string[]> {
+async function cancelAll(
+  herd: Herd,
+  found: readonly FoundEntry[],
+  visits: string,
+  directory: string,
+): Promise<string[]> {
   const bySubject = new Map<Subject, string[]>();
   for (const { subject, entry } of found) bySubject.set(subject, [...(bySubject.get(subject) ?? []), entry.id]);
   const cancelled: string[] = [];
@@ -43,7 +48,7 @@ async function cancelAll(herd: Herd, found: readonly FoundEntry[], visits: strin
     } catch (error) {
       // A herd that was closed meanwhile is visited again, with the same ids.
       if (cancelled.length === 0 || (error instanceof HerdError && error.reason === "herd_closed")) throw error;
-      const { message = "" } = failureOf(error);
+      const { message = "" } = failureOf(error, directory);
       throw new Refusal(`Cancelled: ${cancelled.map(visible).join(", ")}. The others are left alone: ${message}`);
     }
   }

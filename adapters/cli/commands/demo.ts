@@ -6,7 +6,7 @@ import { censusAgents } from "../demo/agents.ts";
 import { answerFor, NONE } from "../demo/answer.ts";
 import type { Audience } from "../demo/audience.ts";
 import { commandLine } from "../demo/command-line.ts";
-import { DEFAULT_DIRECTORY } from "../invocation.ts";
+import { calledAs, DEFAULT_DIRECTORY } from "../invocation.ts";
 import { conduct } from "../demo/conduct.ts";
 import { Person } from "../demo/person.ts";
 import { Pipe } from "../demo/pipe.ts";
@@ -130,7 +130,9 @@ async function countable(given: string, store: string): Promise<string> {
 }
 
 function refused(folder: string, why: string): Refusal {
-  return new Refusal(`${visible(folder)} ${why}, so it cannot be counted. Next: name a folder, as in "herd demo src".`);
+  return new Refusal(
+    `${visible(folder)} ${why}, so it cannot be counted. Next: name a folder, as in: ${calledAs(process)} demo src`,
+  );
 }
 
 /** The real path that something has or would have, links on the way resolved. */

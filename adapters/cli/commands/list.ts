@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { OwnerListing } from "../listing.ts";
 import { quoted } from "../../host/herd-command.ts";
-import { commandFor } from "../invocation.ts";
+import { calledAs, commandFor } from "../invocation.ts";
 import { listAll, listInJson } from "../listing.ts";
 import { columnsOfOutput, withCommonOptions, withOwnerOption, write, type CommonOptions } from "../output.ts";
 import { withHerd, type Reached } from "../reach.ts";
@@ -32,7 +32,7 @@ async function list(reached: Reached, options: ListOptions): Promise<void> {
 function textOf(listings: readonly OwnerListing[], { directory, isRunning }: Reached, options: ListOptions): string {
   const lines = herdLines(listings, { columns: columnsOfOutput(), notes: new Map() });
   if (lines.length === 0) {
-    return `Nothing is open in ${directory}. Next: run a program that assigns something, or try herd demo.`;
+    return `Nothing is open in ${directory}. Next: run a program that assigns something, or try ${calledAs(process)} demo first.`;
   }
   return [...lines, "", ...nextSteps(listings, isRunning, options)].join("\n").trimEnd();
 }

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { calledAs } from "../invocation.ts";
 import { show, withCommonOptions, type CommonOptions } from "../output.ts";
 import { withHerd } from "../reach.ts";
 import { table, visible } from "../terminal/text.ts";
@@ -14,7 +15,7 @@ export function addOwners(program: Command): void {
         );
         await show(options, owners, () =>
           owners.length === 0
-            ? `No owner has anything open in ${directory}. Next: run a program that assigns something, or try herd demo.`
+            ? `No owner has anything open in ${directory}. Next: run a program that assigns something, or try ${calledAs(process)} demo first.`
             : table([["owner", "workers", "asking", "results"], ...rows], new Set([1, 2, 3])).join("\n"),
         );
       });

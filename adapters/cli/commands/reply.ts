@@ -3,6 +3,7 @@ import { HerdError } from "../../../runtime/visitor.ts";
 import type { Owner, ReplyReceipt } from "../../../runtime/index.ts";
 import { answeredText } from "../asks.ts";
 import { Refusal, UsageError } from "../errors.ts";
+import { calledAs, commandFor } from "../invocation.ts";
 import { asOwner, findByLabel, listAll } from "../listing.ts";
 import { show, snakeCase, withCommonOptions, withLabelOptions, type CommonOptions } from "../output.ts";
 import { withHerd, type Reached } from "../reach.ts";
@@ -46,9 +47,9 @@ export function addReply(program: Command): void {
 /** @throws UsageError unless there is an answer, and either a label or a question's id. */
 function wordsOf(first: string, second: string | undefined, { ask }: ReplyOptions) {
   if (ask === undefined && second === undefined)
-    throw new UsageError('name the worker and the answer: herd reply LABEL "TEXT"');
+    throw new UsageError(`name the worker and the answer: ${calledAs(process)} reply LABEL "TEXT"`);
   if (ask !== undefined && second !== undefined)
-    throw new UsageError('with --ask there is no label: herd reply --ask ID "TEXT"');
+    throw new UsageError(`with --ask there is no label: ${calledAs(process)} reply --ask ID "TEXT"`);
   return ask === undefined ? { label: first, text: second as string } : { label: undefined, text: first };
 }
 
@@ -83,7 +84,7 @@ interface Answered {
 async function replyToAsk(
   { herd }: Reached,
   request: { askId: string; message: string },
-  { owner: only }: ReplyOptions,
+  { directory, owner: only }: ReplyOptions,
 ): Promise<Answered> {
   const listings = await listAll(herd, only);
   const owners: Owner<string>[] = [];
@@ -106,5 +107,7 @@ async function replyToAsk(
     });
     if (receipt) return { receipt };
   }
-  throw new Refusal(`No question ${visible(request.askId)} is open. Next: herd list shows those that are.`);
+  throw new Refusal(
+    `No question ${visible(request.askId)} is open. Next: ${commandFor(directory, "list")} shows those that are.`,
+  );
 }

@@ -41,5 +41,5 @@ function whyNone({ label, state, question, diagnostic, result }: AssignmentStatu
   if (question) {
     return `${who} has no result yet: it asks: ${visibleLines(question.question)}\nNext: ${commandFor(options.directory, "reply", label, '"…"')}`;
   }
-  return `${who} has no result yet: it is ${diagnostic ?? state}. Next: herd watch shows how it goes on.`;
+  return `${who} has no result yet: it is ${diagnostic ?? state}. Next: ${commandFor(options.directory, "watch")} shows how it goes on.`;
 }

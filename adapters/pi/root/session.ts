@@ -8,11 +8,10 @@ import type {
 } from "@earendil-works/pi-coding-agent";
 import { HerdError, messageOf, type Connection } from "../../../runtime/client.ts";
 import type { Listing, Question, Result } from "../../../runtime/index.ts";
-import { herdCommand } from "../../host/herd-command.ts";
 import { findNode } from "../../host/node.ts";
 import { cliOf } from "../../host/pi-command.ts";
 import { hostDirectory } from "../../host/place.ts";
-import type { Dialog, Elsewhere, RootHears, RootSays, Silence } from "../../host/shapes.ts";
+import type { Dialog, RootHears, RootSays, Silence } from "../../host/shapes.ts";
 import { connectHost, reachHost } from "../../host/start.ts";
 import { Arrivals } from "../arrivals.ts";
 import { HERD, herdSaid, LIST_ENTRY, type HerdDetails } from "../branch.ts";
@@ -23,6 +22,7 @@ import { silenceMessage, silenceText } from "../silence.ts";
 import { version } from "../version.ts";
 import { DialogDesk } from "./dialogs.ts";
 import { questionMeant, questionMessage, resultMessage } from "./messages.ts";
+import { inUse, news, others } from "./notices.ts";
 import { overview } from "./overview.ts";
 import { PrintWait } from "./print-wait.ts";
 import { readSettings, type Settings } from "./settings.ts";
@@ -183,7 +183,7 @@ export class RootSession {
     });
     connection.listen<{ id: string }>("dialog/closed", ({ id }) => this.#dialogs.closed(id));
     const { pid, isNews, elsewhere, worker } = await connection.request<RootHears>("root/here", await this.#says());
-    if (isNews) this.#say(news(pid), "info");
+    if (isNews) this.#say(news(pid, this.#directory), "info");
     if (worker !== undefined) this.#say(inUse(worker), "warning");
     for (const other of elsewhere) this.#say(others(other, this.#directory), "info");
     await this.#receive(connection);
@@ -347,27 +347,4 @@ function ownCli(): string {
   } catch {
     return script;
   }
-}
-
-function news(pid: number): string {
-  return (
-    `A small background process (${pid}) keeps questions and workers alive, also when this session is closed. ` +
-    `It leaves by itself when nobody needs it; end it with ${herdCommand(["stop"])}.`
-  );
-}
-
-function inUse(worker: string): string {
-  return (
-    `The worker "${worker}" has this session open, and both would write into its file. ` +
-    "Leave this one, and come back when its work is over or it is closed."
-  );
-}
-
-function others({ session, sessionFile, isOpen, labels }: Elsewhere, directory: string): string {
-  const who = `Workers of another session work in this folder: ${labels.join(", ")}.`;
-  const reach = isOpen
-    ? "That session is open in another Pi."
-    : `Reach them with pi --session ${sessionFile === undefined ? session : JSON.stringify(sessionFile)}`;
-  const close = `close one with ${herdCommand(["close", labels[0] ?? "", "--owner", session, "--directory", directory])}`;
-  return `${who} ${reach}${isOpen ? " C" : ", or c"}${close.slice(1)}.`;
 }
