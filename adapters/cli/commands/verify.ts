@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-
 import { EXIT } from "../errors.ts";
 import { stoppable } from "../interruption.ts";
 import { show, withCommonOptions, type CommonOptions } from "../output.ts";
