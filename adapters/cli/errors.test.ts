@@ -50,6 +50,15 @@ describe("what a command that failed says", () => {
     expect(pasted(command)).toEqual(["herd", ...words]);
   });
 
+  test.each(["unknown_agent", "disabled_agent", "no_backend", "not_running", "fenced", "herd_closed"])(
+    "speaks for %s of what somebody at a shell can do",
+    (reason) => {
+      const { message } = failureOf(herdError(reason, { nextAction: "define it in createHerd({ agents })" }));
+      expect(message).toMatch(/^It is so\. Next: [a-z].*[a-z]\.$/);
+      expect(message).not.toContain("createHerd");
+    },
+  );
+
   test("is for programs an object with the error's own fields", () => {
     expect(failureInJson(herdError("fenced"))).toMatchObject({
       ok: false,

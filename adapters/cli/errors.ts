@@ -67,7 +67,14 @@ const NEXT: Record<string, Next> = {
   store_locked: () =>
     "end that process, or have its program open the herd without control: false; then run the command again",
   herd_closed: () => "wait until the program that has the herd open has ended, then run the command again",
+  not_running: () => "start the program that has this herd, then run the command again",
   connection_lost: (command) => `look with ${command("list")} what was carried out, then run the command again`,
+  fenced: () => "make room on its disk, and restart the program that has the herd open",
+  unknown_agent: () =>
+    "name an agent of the program that has this herd, and run the command while it has the herd open",
+  disabled_agent: (_, { nextAction }) =>
+    /createHerd/.test(nextAction) ? "enable it in the program that has this herd, or name another agent" : nextAction,
+  no_backend: () => "run the command while the program has the herd open that starts workers of this kind",
 };
 
 /** The id of an ask, whatever it is called where it was refused. */
