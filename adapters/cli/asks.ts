@@ -2,6 +2,7 @@ import type { InboxEntry, Json, ParkedEntry } from "../../runtime/index.ts";
 import { UsageError } from "./errors.ts";
 import { quoted } from "../host/herd-command.ts";
 import type { Reached } from "./reach.ts";
+import { onceOpen } from "./resting.ts";
 import { visible } from "./terminal/text.ts";
 
 /** How an ask is shown, and how a word of a command line answers it. */
@@ -91,9 +92,7 @@ export function entryOf({ askId, askedAt, agent: _agent, owner: _owner, ...ask }
 
 /** What somebody who answered is told. */
 export function answeredText(who: string, { isRunning, directory }: Reached): string {
-  return isRunning
-    ? `Answered: ${who} goes on.`
-    : `Stored: ${who} goes on with it when a program that runs it opens ${directory}.`;
+  return isRunning ? `Answered: ${who} goes on.` : `Stored: ${who} goes on with it ${onceOpen(directory)}`;
 }
 
 function choicesOf(choices: readonly Json[]): string {

@@ -1,6 +1,7 @@
 import { CommanderError } from "commander";
 import { HerdError } from "../../runtime/visitor.ts";
 import { calledAs, commandFor } from "./invocation.ts";
+import { whatRuns } from "./resting.ts";
 import { visibleLines } from "./terminal/text.ts";
 
 /** The exit codes of every command. Source: rules of the engine, chapter 8. */
@@ -45,7 +46,7 @@ function messageOf(error: HerdError, directory: string | undefined): string {
   const { reason, rule = "", message } = error;
   const command: Named = (...words) =>
     directory === undefined ? [calledAs(process), ...words].join(" ") : commandFor(directory, ...words);
-  const next = (NEXT[rule] ?? NEXT[reason])?.(command, error);
+  const next = (NEXT[rule] ?? NEXT[reason])?.(command, error, directory);
   // It may quote what a worker said.
   const shown = visibleLines(message);
   return next === undefined ? shown : shown.replace(/ Next: .*$/s, () => ` Next: ${next}.`);
@@ -53,7 +54,7 @@ function messageOf(error: HerdError, directory: string | undefined): string {
 
 /** A command of ours with these words, as it is pasted. */
 type Named = (...words: string[]) => string;
-type Next = (command: Named, error: HerdError) => string;
+type Next = (command: Named, error: HerdError, directory?: string) => string;
 
 const answers: Next = (command, { ids }) => `${command("answer", idIn(ids), '"…"')} answers it`;
 
@@ -74,6 +75,8 @@ const NEXT: Record<string, Next> = {
     "name an agent of the program that has this herd, and run the command while it has the herd open",
   disabled_agent: (_, { nextAction }) =>
     /createHerd/.test(nextAction) ? "enable it in the program that has this herd, or name another agent" : nextAction,
+  identity_unproven: (command, _, directory) =>
+    `${whatRuns(directory)}, look with ${command("list")} until that is settled, and run the command again`,
   no_backend: () => "run the command while the program has the herd open that starts workers of this kind",
 };
 

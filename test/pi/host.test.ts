@@ -112,6 +112,7 @@ describe("one host", () => {
       stopped: true,
       pid,
       directory: place.herd,
+      sessions: 0,
     });
     expect(await host.ended).toEqual({ code: 0, stdout: "", stderr: "" });
     expect(leftBehind(place)).toEqual([]);

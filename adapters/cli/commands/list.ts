@@ -5,6 +5,7 @@ import { calledAs, commandFor } from "../invocation.ts";
 import { listAll, listInJson } from "../listing.ts";
 import { columnsOfOutput, withCommonOptions, withOwnerOption, write, type CommonOptions } from "../output.ts";
 import { withHerd, type Reached } from "../reach.ts";
+import { atRest, nobodyRuns } from "../resting.ts";
 import { herdLines } from "../terminal/herd-lines.ts";
 
 interface ListOptions extends CommonOptions {
@@ -26,7 +27,8 @@ async function list(reached: Reached, options: ListOptions): Promise<void> {
     const value = { directory, running: isRunning, owners: await listInJson(herd, options.owner) };
     return write(JSON.stringify(value, undefined, 2));
   }
-  await write(textOf(await listAll(herd, options.owner), reached, options));
+  const listings = await listAll(herd, options.owner);
+  await write(textOf(isRunning ? listings : atRest(listings, directory), reached, options));
 }
 
 function textOf(listings: readonly OwnerListing[], { directory, isRunning }: Reached, options: ListOptions): string {
@@ -34,11 +36,15 @@ function textOf(listings: readonly OwnerListing[], { directory, isRunning }: Rea
   if (lines.length === 0) {
     return `Nothing is open in ${directory}. Next: run a program that assigns something, or try ${calledAs(process)} demo first.`;
   }
-  return [...lines, "", ...nextSteps(listings, isRunning, options)].join("\n").trimEnd();
+  return [...lines, "", ...nextSteps(listings, { directory, isRunning }, options)].join("\n").trimEnd();
 }
 
 /** What somebody who reads this may want to do. */
-function nextSteps(listings: readonly OwnerListing[], isRunning: boolean, options: ListOptions): string[] {
+function nextSteps(
+  listings: readonly OwnerListing[],
+  { directory, isRunning }: Pick<Reached, "directory" | "isRunning">,
+  options: ListOptions,
+): string[] {
   const rows = listings.flatMap(({ owner, workers }) => workers.map((worker) => ({ owner, worker })));
   const asking = rows.filter(({ worker }) => worker.question && !worker.parentLabel);
   const [first] = asking;
@@ -50,6 +56,6 @@ function nextSteps(listings: readonly OwnerListing[], isRunning: boolean, option
     const count = asking.length === 1 ? "A question waits" : `${asking.length} questions wait`;
     steps.push(`${count} for an answer: ${commandFor(options.directory, "reply", label, '"…"', ...whose)}`);
   }
-  if (!isRunning) steps.push("No program has this herd open: its workers go on when one does.");
+  if (!isRunning) steps.push(nobodyRuns(directory));
   return steps;
 }

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { findByLabel } from "../listing.ts";
 import { show, snakeCase, withCommonOptions, withLabelOptions, type CommonOptions } from "../output.ts";
 import { withHerd } from "../reach.ts";
+import { onceOpen } from "../resting.ts";
 import { visible } from "../terminal/text.ts";
 
 interface SteerOptions extends CommonOptions {
@@ -29,7 +30,7 @@ export function addSteer(program: Command): void {
         await show(options, { ...snakeCase({ ...receipt }), label, running: isRunning }, () =>
           isRunning
             ? `Told: "${visible(label)}" reads it at its next turn.`
-            : `Stored: "${visible(label)}" reads it when a program that runs it opens ${directory}.`,
+            : `Stored: "${visible(label)}" reads it ${onceOpen(directory)}`,
         );
       });
     });

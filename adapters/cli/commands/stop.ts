@@ -4,6 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Command } from "commander";
 import { HerdError } from "../../../runtime/client.ts";
 import { logFolder } from "../../host/place.ts";
+import type { HostStatus } from "../../host/shapes.ts";
 import { connectHost } from "../../host/start.ts";
 import { Refusal } from "../errors.ts";
 import { show, withHostDirectory } from "../output.ts";
@@ -22,7 +23,7 @@ export function addStop(program: Command, version: string): void {
     .option("--json", "print JSON for programs")
     .action(async (options: { directory: string; json?: boolean }) => {
       const { directory } = options;
-      const pid = await ask(directory, version);
+      const { pid, sessions = 0 } = (await ask(directory, version)) ?? {};
       if (pid === undefined) {
         return show(options, { stopped: false, directory }, () => `No background process runs for ${directory}.`);
       }
@@ -32,29 +33,38 @@ export function addStop(program: Command, version: string): void {
             `Next: look at ${logFolder(directory)}, or end it with kill -9 ${pid}; nothing is lost by that either.`,
         );
       }
-      await show(
-        options,
-        { stopped: true, pid, directory },
-        () => `Process ${pid} has ended. Workers go on from their sessions when a Pi session needs them again.`,
+      await show(options, { stopped: true, pid, directory, sessions }, () =>
+        [`Process ${pid} has ended. Questions, results and the work of workers are kept.`, whatComes(sessions)].join(
+          " ",
+        ),
       );
     });
 }
 
-/** Asks the host to end. @returns its process; undefined where none runs. */
-async function ask(directory: string, version: string): Promise<number | undefined> {
+/** Who goes on with what is kept. @param sessions Pi sessions that were open. */
+function whatComes(sessions: number): string {
+  if (sessions === 0) return "Workers go on when their Pi session is open again.";
+  return sessions === 1
+    ? "A Pi session is open: it starts the process again as soon as it needs it. Close it first to keep the process away."
+    : `${sessions} Pi sessions are open: they start the process again as soon as they need it. Close them first to keep the process away.`;
+}
+
+/** Asks the host to end. @returns its process, and how many Pi sessions were open there; undefined where none runs. */
+async function ask(directory: string, version: string): Promise<{ pid: number; sessions?: number } | undefined> {
   try {
     const connection = await connectHost({ directory, bearer: { role: "person" }, version });
     if (connection === undefined) return undefined;
+    const { roots: sessions } = await connection.request<HostStatus>("host/status", {});
     const { pid } = await connection.request<{ pid: number }>("host/stop", {});
     await connection.close(1_000);
-    return pid;
+    return { pid, sessions };
   } catch (error) {
     // One of another version understands a signal.
     if (!(error instanceof HerdError) || error.reason !== "control_version") throw error;
     const pid = await holderOf(directory);
     if (pid === undefined) throw error;
     process.kill(pid, "SIGTERM");
-    return pid;
+    return { pid };
   }
 }
 

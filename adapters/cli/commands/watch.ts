@@ -7,6 +7,7 @@ import { exitCodeAfter, Interruption } from "../interruption.ts";
 import { listAll, listInJson } from "../listing.ts";
 import { withCommonOptions, withOwnerOption, write, type CommonOptions } from "../output.ts";
 import { PASSING, reach, type Reached } from "../reach.ts";
+import { atRest, nobodyRuns } from "../resting.ts";
 import { firstLines, herdLines } from "../terminal/herd-lines.ts";
 import { LiveView, type Drawing } from "../terminal/live.ts";
 import { follow } from "../terminal/log.ts";
@@ -107,8 +108,6 @@ function isLive({ json }: WatchOptions): boolean {
   return !json && process.stdout.isTTY && process.env["TERM"] !== "dumb";
 }
 
-const NOBODY = "No program has this herd open: its workers go on when one does.";
-
 /** The workers as a tree that is drawn again in place. */
 class Live implements View {
   readonly #options: WatchOptions;
@@ -132,8 +131,11 @@ class Live implements View {
 
   async rest(reached: Reached): Promise<undefined> {
     const { columns, rows } = this.#screen.size;
-    const shown = herdLines(await listAll(reached.herd, this.#options.owner), { columns, notes: new Map() });
-    this.#screen.draw([...firstLines(shown, rows - 3), ...(shown.length > 0 ? [""] : []), NOBODY]);
+    const listings = atRest(await listAll(reached.herd, this.#options.owner), reached.directory);
+    const shown = herdLines(listings, { columns, notes: new Map() });
+    const nobody = nobodyRuns(reached.directory).split("\n");
+    const room = rows - 2 - nobody.length;
+    this.#screen.draw([...firstLines(shown, room), ...(shown.length > 0 ? [""] : []), ...nobody]);
     return undefined;
   }
 
@@ -166,11 +168,9 @@ class Plain implements View {
   }
 
   async rest(reached: Reached): Promise<undefined> {
-    const shown = herdLines(await listAll(reached.herd, this.#options.owner), {
-      columns: Number.POSITIVE_INFINITY,
-      notes: new Map(),
-    });
-    await this.#say([...shown, NOBODY].join("\n"), {
+    const listings = atRest(await listAll(reached.herd, this.#options.owner), reached.directory);
+    const shown = herdLines(listings, { columns: Number.POSITIVE_INFINITY, notes: new Map() });
+    await this.#say([...shown, nobodyRuns(reached.directory)].join("\n"), {
       at: new Date().toISOString(),
       event: "not_running",
       owners: await listInJson(reached.herd, this.#options.owner),
