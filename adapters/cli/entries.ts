@@ -1,4 +1,4 @@
-import type { Herd, ParkedEntry, Subject } from "../../runtime/index.ts";
+import type { Herd, OwnerRow, ParkedEntry, Subject } from "../../runtime/index.ts";
 import { Refusal, UsageError } from "./errors.ts";
 import { commandFor } from "./invocation.ts";
 import { visible } from "./terminal/text.ts";
@@ -33,13 +33,14 @@ function decoded(part: string): string {
   }
 }
 
+/** An owner as the subject that it is. */
+export function subjectOf({ id, scope, keys }: OwnerRow): Subject {
+  return scope === undefined ? { scope: "owner", keys: { id } } : { scope, keys: keys ?? {} };
+}
+
 /** What waits on a subject, or on any, oldest first as far as they tell, each once. */
 export async function entriesOf(herd: Herd, subject?: Subject): Promise<FoundEntry[]> {
-  const subjects = subject
-    ? [subject]
-    : (await herd.owners()).map(({ id, scope, keys }) =>
-        scope === undefined ? { scope: "owner", keys: { id } } : { scope, keys: keys ?? {} },
-      );
+  const subjects = subject ? [subject] : (await herd.owners()).map(subjectOf);
   const found = new Map<string, FoundEntry>();
   for (const each of subjects) {
     for (const entry of await herd.parked(each)) {

@@ -70,7 +70,7 @@ const NEXT: Record<string, Next> = {
   herd_closed: () => "wait until the program that has the herd open has ended, then run the command again",
   not_running: () => "start the program that has this herd, then run the command again",
   connection_lost: (command) => `look with ${command("list")} what was carried out, then run the command again`,
-  fenced: () => "make room on its disk, and restart the program that has the herd open",
+  fenced: () => "make the disk writable again, and start the program that had the herd open anew",
   unknown_agent: () =>
     "name an agent of the program that has this herd, and run the command while it has the herd open",
   disabled_agent: (_, { nextAction }) =>

@@ -4,7 +4,7 @@ import type { WorkerContext } from "../../machines/vocabulary.ts";
 import { paneIdOf } from "../backend.ts";
 import { withoutUndefined } from "../errors.ts";
 import type { Engine } from "../engine.ts";
-import type { AskRecord } from "../kernel/records.ts";
+import type { AskRecord, RequestRecord } from "../kernel/records.ts";
 import { parentPath, runIdOf, type Tree, type UnknownWorker } from "../kernel/tree.ts";
 import { keys } from "../store/keys.ts";
 import type { Listing, WorkerRow } from "./shapes.ts";
@@ -15,6 +15,8 @@ import { visitedPlaces, type Place } from "./visited.ts";
 const STALE_MS = 600_000;
 const LOST =
   "Its process is gone, and without an assignment it is not started again. Close it, then assign its session.";
+/** Characters of a task in a row. */
+const TASK_LENGTH = 200;
 /** Workers whose records cannot be believed, at most. */
 const UNKNOWN_ROWS = 64;
 
@@ -116,6 +118,7 @@ function rowOf(engine: Engine, tree: Tree, path: string, state: string, context:
     piSessionPath: place?.sessionPath ?? engine.sessions.pathFor(context),
     ownerSessionId: context.ownerSessionId,
     activeRequestId: request,
+    task: taskOf(engine, context),
     lastActivityAt: new Date(lastActivityAt).toISOString(),
     ...(stale && { stale: true as const, inactiveMs }),
     parentLabel: parent === "" ? undefined : tree.worker(runIdOf(parent))?.context.label,
@@ -135,4 +138,12 @@ function rowOf(engine: Engine, tree: Tree, path: string, state: string, context:
         ? { askId: ask.askId, question: ask.question, envelope: questionText(context.label, ask) }
         : undefined,
   }) as WorkerRow;
+}
+
+/** What tells a worker from others for somebody who looks: of a task that is long, how it begins. */
+function taskOf(engine: Engine, { assignment }: WorkerContext): string | undefined {
+  if (assignment === null) return undefined;
+  const { task = "" } = engine.kernel.read<RequestRecord>(keys.request(assignment.requestId)) ?? {};
+  const [line = ""] = task.trimStart().split("\n", 1);
+  return line.slice(0, TASK_LENGTH).trim().toWellFormed() || undefined;
 }

@@ -67,6 +67,8 @@ export interface WorkerRow {
   piSessionPath?: string;
   ownerSessionId?: string;
   activeRequestId?: string;
+  /** The beginning of the task that it has, or had last: its first line, not more than 200 characters. */
+  task?: string;
   /** ISO 8601, UTC. */
   lastActivityAt?: string;
   stale?: true;

@@ -1,5 +1,6 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { begunDesk, Desk, end, json, type Ids } from "./desk.ts";
+import { commandsIn, pasted } from "../support/pasted.ts";
 import { herd, startHerd, until, type Running } from "./herd-process.ts";
 
 /** Every command on a herd in which something of every kind is open, while a program has it open or while none has. */
@@ -25,6 +26,10 @@ export function testCommands(isRunning: boolean): void {
     expect(stdout).toContain("me  1 result waits\n");
     expect(stdout).toMatch(/^ {2}first +blocked +asks: Go\?$/m);
     expect(stdout).toMatch(/^ {2}└─ child +blocked +asks: Child\?$/m);
+    expect(stdout).toMatch(/^ {2}done +settling +All is well$/m);
+    expect(stdout).toMatch(/^A result waits for its owner; to see it: node \S+ result \S{21} --directory \S+$/m);
+    const [shows = ""] = commandsIn(stdout).filter((command) => / result /.test(command));
+    expect(await run(...pasted(shows).slice(2, 4))).toMatchObject({ code: 0, stdout: "All is well\n" });
     expect(stdout).toMatch(/^you\n {2}second +blocked +asks: Rest\?$/m);
     expect(stdout).toMatch(/^3 questions wait for an answer: node \S+ reply first "…" --directory \S+$/m);
     expect(stdout.includes("No program has this herd open")).toBe(!isRunning);
@@ -35,6 +40,24 @@ export function testCommands(isRunning: boolean): void {
       owners: [{ id: "you", workers: [{ label: "second" }] }],
     });
     expect((await run("list", "--owner", "nobody")).stdout).toMatch(/herd\.js demo /);
+  });
+
+  test("inbox and answer name the commands for what workers ask their owners", async () => {
+    const inbox = await run("inbox");
+    expect(inbox.stdout).toMatch(/^No person is asked anything in .*\nNext: node \S+ list --directory \S+$/m);
+    const answer = await run("answer", "first", "go on");
+    expect(answer).toMatchObject({ code: 1, stdout: "" });
+    expect(answer.stderr).toMatch(/^"first" asks its owner, not a person\. Next: answer it with: /);
+    const [reply = ""] = commandsIn(answer.stderr);
+    expect(pasted(reply).slice(2)).toEqual(["reply", "first", "go on", "--directory", desk.directory]);
+    for (const [command, others] of Object.entries({
+      reply: ["inbox", "answer"],
+      answer: ["inbox", "reply"],
+      inbox: ["answer", "reply"],
+    })) {
+      const { stdout } = await run(command, "--help");
+      for (const other of others) expect(stdout).toContain(`herd ${other}`);
+    }
   });
 
   test("owners says how much each has open", async () => {

@@ -164,7 +164,7 @@ export function testParkedCommands(isRunning: boolean): void {
     expect(json(await run("answer", entry.id, "Ada", "--id", "a-1", "--json"))).toMatchObject({ ask_id: entry.id });
     expect((await run("answer", entry.id, "Bob")).stderr).toContain("already answered");
     expect((await settled("person", "finished"))["result"]).toBe('"Ada"');
-    expect((await run("inbox")).stdout).toMatch(/^Nobody is asked anything in /);
+    expect((await run("inbox")).stdout).toMatch(/^No person is asked anything in /);
   });
 
   test("cancel ends runs of several subjects with what waits for them, all that are named or none", async () => {

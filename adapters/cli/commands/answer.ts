@@ -1,11 +1,14 @@
 import type { Command } from "commander";
 import type { HostStatus } from "../../host/shapes.ts";
 import { hostDirectory } from "../../host/place.ts";
+import { quoted } from "../../host/herd-command.ts";
 import { connectHost } from "../../host/start.ts";
 import { answeredText, answerIn } from "../asks.ts";
+import { Refusal } from "../errors.ts";
 import { commandFor } from "../invocation.ts";
+import { listAll } from "../listing.ts";
 import { show, snakeCase, withCommonOptions, type CommonOptions } from "../output.ts";
-import { withHerd } from "../reach.ts";
+import { withHerd, type Reached } from "../reach.ts";
 import { visible } from "../terminal/text.ts";
 
 const NOTES = `
@@ -14,6 +17,8 @@ words do: a JSON string is what it says, and everything else, also a number, is 
 
 A worker's label answers the dialog that an extension opened in that worker of a Pi session; herd status shows them. Its
 answer is yes or no, one of the choices, or a text; no also closes a choice without taking one.
+
+What a worker asks its owner, a Pi session for example, is neither: herd list shows it, and herd reply answers it.
 
 Examples:
   herd answer v3Bq….0001 "12 EUR"         answer with a text
@@ -79,6 +84,7 @@ async function answerDialog(
 async function answerQuestion(askId: string, word: string, options: AnswerOptions): Promise<void> {
   await withHerd(options.directory, { reads: false }, async (reached) => {
     const ask = (await reached.herd.inbox.list()).find((each) => each.askId === askId);
+    if (ask === undefined) await refuseOwnersQuestion(askId, word, reached, options);
     // One that is not there is refused by the herd, which knows what became of it.
     const answer = answerIn(word, ask ?? {}, commandFor(options.directory, "answer", askId));
     const given = { askId, answer, ...(options.id !== undefined && { id: options.id }) };
@@ -86,4 +92,13 @@ async function answerQuestion(askId: string, word: string, options: AnswerOption
     const value = { ...snakeCase({ ...receipt }), ...(ask && { label: ask.label }), running: reached.isRunning };
     await show(options, value, () => answeredText(ask ? `"${visible(ask.label)}"` : "its worker", reached));
   });
+}
+
+/** A label may be meant that asks its owner. @throws Refusal that names the command for that. */
+async function refuseOwnersQuestion(which: string, word: string, { herd }: Reached, options: AnswerOptions) {
+  if (isQuestion(which)) return;
+  const workers = (await listAll(herd)).flatMap((listing) => listing.workers);
+  if (!workers.some(({ label, question }) => label === which && question !== undefined)) return;
+  const reply = commandFor(options.directory, "reply", quoted(which), quoted(word, { always: true }));
+  throw new Refusal(`"${visible(which)}" asks its owner, not a person. Next: answer it with: ${reply}`);
 }

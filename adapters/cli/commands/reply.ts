@@ -17,7 +17,10 @@ interface ReplyOptions extends CommonOptions {
   id?: string;
 }
 
-const EXAMPLES = `
+const NOTES = `
+It answers what a worker asks its owner, as herd list shows it. What people are asked is in herd inbox, what extensions
+ask in workers of Pi sessions in herd status; herd answer answers both.
+
 Examples:
   herd reply census "dist, coverage"      answer whatever the worker "census" asks now
   herd reply --ask v3Bq….0001 "dist"      answer exactly that question
@@ -29,7 +32,7 @@ export function addReply(program: Command): void {
     withCommonOptions(
       program
         .command("reply")
-        .description("answer the question of a worker")
+        .description("answer what a worker asks its owner")
         .argument("<label>", "the worker that asks; left out with --ask")
         .argument("[text]", "the answer"),
     ),
@@ -37,7 +40,7 @@ export function addReply(program: Command): void {
     .option("-a, --ask <id>", "exactly this question, as herd list --json names it")
     .option("-f, --file <path...>", "files that go with the answer")
     .option("--id <id>", "an id of yours: the same reply given again under it changes nothing")
-    .addHelpText("after", EXAMPLES)
+    .addHelpText("after", NOTES)
     .action(async (first: string, second: string | undefined, options: ReplyOptions) => {
       const { label, text } = wordsOf(first, second, options);
       await withHerd(options.directory, { reads: false }, (reached) => reply(reached, label, text, options));

@@ -15,16 +15,20 @@ const child = (label: string, state: string, more: Partial<WorkerRow> = {}) =>
 const size = { columns: 80, rows: 24, notes: new Map<string, string>() };
 
 describe("the tree of workers", () => {
-  test("shows label, state, and what each asks or does", () => {
+  test("shows label, state, and what each asks or does, or what its task is", () => {
     const workers = [
       row("census", "blocked", { question: { askId: "a", question: "Which folders?\n\n  a table", envelope: "" } }),
       child("counter", "working", { activeRequestId: "r1" }),
-      child("counter-2", "blocked", { diagnostic: "held" }),
+      child("counter-2", "blocked", { diagnostic: "held", task: "src" }),
+      child("counter-3", "settling", { task: "Count docs" }),
+      child("docs", "working", { task: "docs" }),
     ];
     expect(renderTree(workers, { ...size, notes: new Map([["r1", "src: 3 files"]]) })).toEqual([
-      "census        blocked  asks: Which folders?",
-      "├─ counter    working  src: 3 files",
-      "└─ counter-2  blocked  held",
+      "census        blocked   asks: Which folders?",
+      "├─ counter    working   src: 3 files",
+      "├─ counter-2  blocked   held",
+      "├─ counter-3  settling  Count docs",
+      "└─ docs       working",
     ]);
   });
 

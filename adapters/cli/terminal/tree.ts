@@ -16,7 +16,7 @@ interface Line {
 }
 
 /**
- * The workers as a tree, one line each: label, state, and what it asks or does. Children that wait for a free place
+ * The workers as a tree, one line each: label, state, and what it asks, or what it is at and what its task is. Children that wait for a free place
  * are one line together. Never wider or higher than allowed.
  */
 export function renderTree(workers: readonly WorkerRow[], { columns, rows, notes }: TreeOptions): string[] {
@@ -54,7 +54,8 @@ function lineOf(worker: WorkerRow, notes: ReadonlyMap<string, string>): Line {
 function saysOf(worker: WorkerRow, notes: ReadonlyMap<string, string>): string {
   if (worker.question) return `asks: ${worker.question.question.split("\n")[0]}`;
   if (worker.diagnostic) return worker.diagnostic;
-  return notes.get(worker.activeRequestId ?? "") ?? "";
+  const { label, task = "" } = worker;
+  return notes.get(worker.activeRequestId ?? "") ?? (task === label ? "" : task);
 }
 
 function widest(texts: readonly string[]): number {
