@@ -9,7 +9,7 @@ import { isNewEnough, onPath } from "../host/node.ts";
 import { findPi, PI_PACKAGE } from "../host/pi-command.ts";
 import { agentDirectory } from "../host/place.ts";
 import type { HostStatus } from "../host/shapes.ts";
-import { connectHost } from "../host/start.ts";
+import { findHost } from "../host/start.ts";
 import { isNewer } from "../host/versions.ts";
 import { readSettings } from "../pi/root/settings.ts";
 import type { Examined } from "./doctor.ts";
@@ -81,7 +81,7 @@ async function herdr(): Promise<Examined> {
 async function host(directory: string, version: string): Promise<Examined> {
   const name = "host";
   try {
-    const connection = await connectHost({ directory, bearer: { role: "observer" }, version });
+    const connection = await findHost({ directory, bearer: { role: "observer" }, version });
     if (connection === undefined)
       return { name, ok: true, says: "none runs; a Pi session starts one when it needs it" };
     const status = await connection.request<HostStatus>("host/status", {});

@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { access, readFile, stat, statfs } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { HerdError } from "../../runtime/visitor.ts";
+import { HerdError, readHolder } from "../../runtime/visitor.ts";
 import { calledAs, commandFor } from "./invocation.ts";
 import { reach } from "./reach.ts";
 import { bytesOf, countOf } from "./words.ts";
@@ -132,12 +132,9 @@ async function socket(folder: string): Promise<Examined[]> {
 }
 
 async function holderOf(folder: string): Promise<string> {
-  try {
-    const { pid, command, since } = JSON.parse(await readFile(join(folder, "holder.json"), "utf8"));
-    return `process ${pid} (${command}) has had it open since ${since}`;
-  } catch {
-    return "a program has it open";
-  }
+  const holder = await readHolder(folder);
+  if (holder === undefined) return "a program has it open";
+  return `process ${holder.pid} (${holder.command}) has had it open since ${holder.since}`;
 }
 
 /** The nearest folder above that exists. */

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { connectHerd, HerdError } from "../../runtime/visitor.ts";
+import { hanging } from "../host/hanging.ts";
 import type { Herd } from "../../runtime/index.ts";
 
 /** How long a command waits for a store that others have for a moment, in milliseconds. */
@@ -25,7 +26,7 @@ export interface Reached {
 /**
  * Reaches the herd in a folder: through its socket when a program has it open, else by opening it. A command that only
  * reads changes nothing, and no worker goes on in one that writes.
- * @throws HerdError `no_store`, `store_locked`, and whatever speaks against opening it.
+ * @throws HerdError `no_store`, `store_locked`, `not_answering`, and whatever speaks against opening it.
  */
 export async function reach(directory: string, { reads }: { reads: boolean }): Promise<Reached> {
   const folder = resolve(directory);
@@ -33,11 +34,12 @@ export async function reach(directory: string, { reads }: { reads: boolean }): P
   for (;;) {
     const { promise: ended, resolve: onDisconnect } = Promise.withResolvers<void>();
     const connecting = connectHerd({ directory: folder, onDisconnect: () => onDisconnect() });
-    const herd = await unless("not_running", connecting);
+    const herd = await unless("not_running", connecting, (error) => hanging(error, folder));
     if (herd) return { herd, directory: folder, isRunning: true, ended };
     // A socket that is there belongs to a program that is closing, or to one that was killed.
     const patience = existsSync(join(folder, "control")) ? CLOSING_MS : PATIENCE_MS;
-    const opened = await unless("store_locked", open(folder, reads), Date.now() >= began + patience);
+    const isLast = Date.now() >= began + patience;
+    const opened = await unless("store_locked", open(folder, reads), (error) => (isLast ? error : undefined));
     if (opened) return { herd: opened, directory: folder, isRunning: false, ended };
     await pause(LOOK_EVERY_MS * (0.5 + Math.random()));
   }
@@ -78,12 +80,18 @@ async function open(directory: string, reads: boolean): Promise<Herd> {
   return createHerd({ directory, passive, runWorkers: false, control: false, tickMs: 0, waitForLockMs: 0 });
 }
 
-/** What a call gives, or undefined when it is refused for this reason. */
-async function unless<T>(reason: string, call: Promise<T>, isLast = false): Promise<T | undefined> {
+/** What a call gives, or undefined when it is refused for this reason, unless there is something to be thrown for that. */
+async function unless<T>(
+  reason: string,
+  call: Promise<T>,
+  thrown: (error: HerdError) => HerdError | undefined,
+): Promise<T | undefined> {
   try {
     return await call;
   } catch (error) {
-    if (!isLast && error instanceof HerdError && error.reason === reason) return undefined;
-    throw error;
+    if (!(error instanceof HerdError) || error.reason !== reason) throw error;
+    const instead = thrown(error);
+    if (instead) throw instead;
+    return undefined;
   }
 }

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Connection, HerdError, messageOf } from "../../runtime/client.ts";
+import { hanging } from "./hanging.ts";
 import { herdProgram, hostCommand } from "./herd-command.ts";
 import { findNode } from "./node.ts";
 import { knownKey, readKey, tokenFor, type Bearer } from "./tokens.ts";
@@ -29,18 +30,33 @@ export interface Visitor {
   env?: NodeJS.ProcessEnv;
 }
 
-/** Connects to the host of a folder if it runs. @throws HerdError what else keeps it from that. */
-export async function connectHost({ directory, bearer, version }: Visitor): Promise<Connection | undefined> {
+/** Connects to the host of a folder if it runs and answers. @throws HerdError what else keeps it from that. */
+export async function connectHost(visitor: Visitor): Promise<Connection | undefined> {
   try {
-    const key = await usable(directory, knownKey);
-    // Who only looks makes nothing.
-    if (key === undefined) return undefined;
-    const token = tokenFor(key, bearer);
-    return await Connection.open(directory, { token, version });
+    return await open(visitor);
   } catch (error) {
     if (error instanceof HerdError && error.reason === "not_running") return undefined;
     throw error;
   }
+}
+
+/** The same for a person, to whom one that hangs is not away. @throws HerdError `not_answering` as well. */
+export async function findHost(visitor: Visitor): Promise<Connection | undefined> {
+  try {
+    return await open(visitor);
+  } catch (error) {
+    const hangs = hanging(error, visitor.directory);
+    if (hangs) throw hangs;
+    if (error instanceof HerdError && error.reason === "not_running") return undefined;
+    throw error;
+  }
+}
+
+/** @returns undefined where no host ever was: who only looks makes nothing. */
+async function open({ directory, bearer, version }: Visitor): Promise<Connection | undefined> {
+  const key = await usable(directory, knownKey);
+  if (key === undefined) return undefined;
+  return Connection.open(directory, { token: tokenFor(key, bearer), version });
 }
 
 /**

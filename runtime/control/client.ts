@@ -39,8 +39,8 @@ const Options = z.strictObject({
  *
  * What can happen twice: what it can there. A call whose connection is lost on the way may have been carried out:
  * give `assign` and `reply` an `id`, and make them again.
- * @throws HerdError `not_running` when no process has it open, `control_version` when that runs another version, or why it
- * does not let this program in.
+ * @throws HerdError `not_running` when no process has it open, or one that does not answer, `control_version` when that
+ * runs another version, or why it does not let this program in.
  */
 export async function connectHerd(options: ConnectOptions = {}): Promise<Herd> {
   const { directory, waitForHerdMs, onDisconnect, token } = parseRequest("connectHerd", Options, options);

@@ -5,9 +5,10 @@ import { setTimeout as pause } from "node:timers/promises";
 import { CancellationTokenSource, createMessageConnection, type MessageConnection } from "vscode-jsonrpc/node";
 import { HerdError, messageOf } from "../errors.ts";
 import { readAddress } from "./address.ts";
-import { checkSize, connectionLost, disconnected, fromWire, notRunning, otherVersion } from "./errors.ts";
+import { checkSize, connectionLost, disconnected, fromWire, notRunning, otherVersion, silent } from "./errors.ts";
 import { LineReader, LineWriter } from "./lines.ts";
 import type { Hears, Method, Said } from "./protocol.ts";
+import { readHolder } from "../store/holder.ts";
 import { PROTOCOL, type Callbacks, type Notices, type Welcome } from "./wire.ts";
 
 /** How long a process that has the store may take to say hello, in milliseconds. */
@@ -46,14 +47,18 @@ export class Connection {
   /**
    * Connects to whoever has the herd in this folder open.
    * @param as what is told of this client: the token that lets it in, that of its user unless set, and its version.
-   * @throws HerdError `not_running`, also when that is closing it at the moment, `control_version`, `overloaded`, or why
+   * @throws HerdError `not_running`, also when that is closing it at the moment, or hangs, `control_version`, `overloaded`, or why
    * it is not let in.
    */
   static async open(directory: string, as: { token?: string; version?: string } = {}): Promise<Connection> {
     const folder = resolve(directory);
     const { link, token } = await reach(folder);
     const says = { protocol: PROTOCOL, pid: process.pid, ...(token !== undefined && { token }), ...as };
-    const deadline = setTimeout(() => link.drop("it does not answer"), HELLO_MS);
+    let isLate = false;
+    const deadline = setTimeout(() => {
+      isLate = true;
+      link.drop("it does not answer");
+    }, HELLO_MS);
     try {
       const welcome: Welcome = await link.rpc.sendRequest("hello", says);
       if (welcome?.protocol !== PROTOCOL) throw otherVersion(welcome?.pid, welcome?.protocol, PROTOCOL);
@@ -69,6 +74,7 @@ export class Connection {
     } catch (error) {
       link.socket.destroy();
       if (error instanceof HerdError) throw error;
+      if (isLate) throw silent(folder, (await readHolder(folder))?.pid);
       throw fromWire(error, () => notRunning(folder, `whoever listens at its control socket hung up (${link.why})`));
     } finally {
       clearTimeout(deadline);

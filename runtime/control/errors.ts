@@ -82,12 +82,24 @@ function unknownMethod(message: string): HerdError {
 
 /** There is nobody to connect to. */
 export function notRunning(directory: string, why: string): HerdError {
+  return notOpen(`No process has the herd in ${directory} open: ${why}`);
+}
+
+/** Somebody listens and says nothing. @param pid the process that has the store, where that is known. */
+export function silent(directory: string, pid: number | undefined): HerdError {
+  const who = pid === undefined ? "The process" : `Process ${pid}`;
+  const details = { hangs: true, ...(pid !== undefined && { pid }) };
+  return notOpen(`${who} has the herd in ${directory} open and does not answer`, details);
+}
+
+function notOpen(message: string, details?: Record<string, unknown>): HerdError {
   return new HerdError({
     category: "target_not_found",
     reason: "not_running",
-    message: `No process has the herd in ${directory} open: ${why}`,
+    message,
     nextAction: "start the program that runs its workers, or open it yourself with createHerd",
     operation: "connectHerd",
+    ...(details && { details }),
   });
 }
 

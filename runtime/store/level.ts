@@ -1,7 +1,8 @@
-import { access, constants, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { access, constants, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Level } from "level";
+import { holderFile, readHolder } from "./holder.ts";
 import { StoreLockedError, type Operation, type Range, type Row, type Store, type StoreHolder } from "./store.ts";
 
 const MiB = 1024 * 1024;
@@ -64,7 +65,7 @@ class LevelStore implements Store {
   constructor(directory: string, create: boolean) {
     this.directory = directory;
     this.#files = join(directory, "store");
-    this.#holderFile = join(directory, "holder.json");
+    this.#holderFile = holderFile(directory);
     this.#create = create;
   }
 
@@ -217,13 +218,8 @@ class LevelStore implements Store {
 
   /** Whom the holder file names, unless it was left behind: by a process that ended, or whose pid is ours now. */
   async #readHolder(): Promise<StoreHolder | undefined> {
-    let found: unknown;
-    try {
-      found = JSON.parse(await readFile(this.#holderFile, "utf8"));
-    } catch {
-      return undefined;
-    }
-    return isHolder(found) && found.pid !== process.pid && isAlive(found.pid) ? found : undefined;
+    const found = await readHolder(this.directory);
+    return found?.pid === process.pid ? undefined : found;
   }
 
   #database(): Level<string, string> {
@@ -265,21 +261,6 @@ function shortCommand([program = "node", script, first]: readonly string[]): str
   if (script) words.push(join(basename(dirname(script)), basename(script)));
   if (first && /^[a-z][a-z-]{0,15}$/.test(first)) words.push(first);
   return words.join(" ");
-}
-
-function isHolder(value: unknown): value is StoreHolder {
-  if (typeof value !== "object" || value === null) return false;
-  const { pid, command, since } = value as Partial<Record<keyof StoreHolder, unknown>>;
-  return Number.isInteger(pid) && (pid as number) > 0 && typeof command === "string" && typeof since === "string";
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return codeOf(error) === "EPERM"; // it is there, and another user's
-  }
 }
 
 async function removeQuietly(file: string): Promise<void> {

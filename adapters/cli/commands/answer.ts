@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { HostStatus } from "../../host/shapes.ts";
 import { hostDirectory } from "../../host/place.ts";
 import { quoted } from "../../host/herd-command.ts";
-import { connectHost } from "../../host/start.ts";
+import { findHost } from "../../host/start.ts";
 import { answeredText, answerIn } from "../asks.ts";
 import { Refusal } from "../errors.ts";
 import { commandFor } from "../invocation.ts";
@@ -63,7 +63,7 @@ async function answerDialog(
   options: AnswerOptions,
   version: string,
 ): Promise<boolean> {
-  const connection = await connectHost({ directory, bearer: { role: "person" }, version });
+  const connection = await findHost({ directory, bearer: { role: "person" }, version });
   if (connection === undefined) return false;
   try {
     const { dialogs } = await connection.request<HostStatus>("host/status", {});

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { quoted } from "../../host/herd-command.ts";
-import { connectHost } from "../../host/start.ts";
+import { findHost } from "../../host/start.ts";
 import type { Dialog, HostStatus } from "../../host/shapes.ts";
 import { hostCommandFor } from "../invocation.ts";
 import { show, withHostDirectory } from "../output.ts";
@@ -12,7 +12,7 @@ export function addStatus(program: Command, version: string): void {
   withHostDirectory(program.command("status").description("show whether the background process of Pi sessions runs"))
     .option("--json", "print JSON for programs")
     .action(async (options: { directory: string; json?: boolean }) => {
-      const connection = await connectHost({ directory: options.directory, bearer: { role: "observer" }, version });
+      const connection = await findHost({ directory: options.directory, bearer: { role: "observer" }, version });
       const status = connection && (await connection.request<HostStatus>("host/status", {}));
       await connection?.close(1_000);
       await show(options, status ?? { running: false, directory: options.directory }, () =>

@@ -1,11 +1,9 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Command } from "commander";
-import { HerdError } from "../../../runtime/client.ts";
+import { HerdError, isAlive, readHolder } from "../../../runtime/client.ts";
 import { logFolder } from "../../host/place.ts";
 import type { HostStatus } from "../../host/shapes.ts";
-import { connectHost } from "../../host/start.ts";
+import { findHost } from "../../host/start.ts";
 import { Refusal } from "../errors.ts";
 import { show, withHostDirectory } from "../output.ts";
 
@@ -30,7 +28,7 @@ export function addStop(program: Command, version: string): void {
       if (!(await isGone(pid))) {
         throw new Refusal(
           `Process ${pid} was asked to end and has not within ${GONE_MS / 1_000} s. ` +
-            `Next: look at ${logFolder(directory)}, or end it with kill -9 ${pid}; nothing is lost by that either.`,
+            `Next: look at ${logFolder(directory)} why, or end it with kill -9 ${pid} which loses nothing either.`,
         );
       }
       await show(options, { stopped: true, pid, directory, sessions }, () =>
@@ -52,7 +50,7 @@ function whatComes(sessions: number): string {
 /** Asks the host to end. @returns its process, and how many Pi sessions were open there; undefined where none runs. */
 async function ask(directory: string, version: string): Promise<{ pid: number; sessions?: number } | undefined> {
   try {
-    const connection = await connectHost({ directory, bearer: { role: "person" }, version });
+    const connection = await findHost({ directory, bearer: { role: "person" }, version });
     if (connection === undefined) return undefined;
     const { roots: sessions } = await connection.request<HostStatus>("host/status", {});
     const { pid } = await connection.request<{ pid: number }>("host/stop", {});
@@ -61,36 +59,17 @@ async function ask(directory: string, version: string): Promise<{ pid: number; s
   } catch (error) {
     // One of another version understands a signal.
     if (!(error instanceof HerdError) || error.reason !== "control_version") throw error;
-    const pid = await holderOf(directory);
-    if (pid === undefined) throw error;
-    process.kill(pid, "SIGTERM");
-    return { pid };
-  }
-}
-
-/** The process that has the store, as it says itself. */
-async function holderOf(directory: string): Promise<number | undefined> {
-  try {
-    const { pid } = JSON.parse(await readFile(join(directory, "holder.json"), "utf8")) as { pid: unknown };
-    return typeof pid === "number" && isThere(pid) ? pid : undefined;
-  } catch {
-    return undefined;
+    const holder = await readHolder(directory);
+    if (holder === undefined) throw error;
+    process.kill(holder.pid, "SIGTERM");
+    return { pid: holder.pid };
   }
 }
 
 async function isGone(pid: number): Promise<boolean> {
-  for (const until = Date.now() + GONE_MS; isThere(pid);) {
+  for (const until = Date.now() + GONE_MS; isAlive(pid);) {
     if (Date.now() >= until) return false;
     await pause(LOOK_MS);
   }
   return true;
-}
-
-function isThere(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -71,7 +71,8 @@ async function look(options: WatchOptions, view: View, before: string, over: Abo
       await reached.herd.close({ graceMs: 0 });
     }
   } catch (error) {
-    if (!(error instanceof HerdError) || !PASSING.has(error.reason)) throw error;
+    const passes = error instanceof HerdError && (PASSING.has(error.reason) || error.reason === "not_answering");
+    if (!passes) throw error;
     await view.waits(error.message);
   }
   if (!isRunning) await changed(options.directory, before, over);
