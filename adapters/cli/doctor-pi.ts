@@ -1,17 +1,15 @@
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { HerdError } from "../../runtime/visitor.ts";
-import type { DefinitionSource, Finding } from "../../runtime/index.ts";
 import { isNewEnough, onPath } from "../host/node.ts";
 import { findPi, PI_PACKAGE } from "../host/pi-command.ts";
-import { agentDirectory } from "../host/place.ts";
 import type { HostStatus } from "../host/shapes.ts";
 import { findHost } from "../host/start.ts";
 import { isNewer } from "../host/versions.ts";
-import { readSettings } from "../pi/root/settings.ts";
+import { examineDefinitions } from "./doctor-definitions.ts";
+import { examineSettings } from "./doctor-settings.ts";
 import type { Examined } from "./doctor.ts";
 import { hostCommandFor } from "./invocation.ts";
 import { countOf } from "./words.ts";
@@ -22,7 +20,7 @@ const ANSWERS_MS = 10_000;
 
 /** Looks at what the workers of Pi sessions need beside the herd itself. */
 export async function examinePi(directory: string, version: string): Promise<Examined[]> {
-  const looks = [nodeOnPath, pi, tmux, herdr, () => host(directory, version), settings, definitions];
+  const looks = [nodeOnPath, pi, tmux, herdr, () => host(directory, version), examineSettings, examineDefinitions];
   return (await Promise.all(looks.map((look) => look()))).flat();
 }
 
@@ -94,36 +92,6 @@ async function host(directory: string, version: string): Promise<Examined> {
   } catch (error) {
     return wrong(name, error);
   }
-}
-
-async function settings(): Promise<Examined[]> {
-  const name = "settings";
-  const file = join(agentDirectory(), "settings.json");
-  if (!existsSync(file)) return [];
-  try {
-    const { findings } = readSettings(JSON.parse(await readFile(file, "utf8")));
-    return findings.map((finding) => ({ name, ok: false, says: finding, next: `correct it in ${file}` }));
-  } catch (error) {
-    return [{ name, ok: false, says: `${file} cannot be read: ${String(error)}`, next: "make it valid JSON" }];
-  }
-}
-
-/** Of definitions that are switched off by a mistake; what else has no effect is only to be known. */
-async function definitions(): Promise<Examined[]> {
-  const name = "definitions";
-  const cwd = process.cwd();
-  const project: DefinitionSource = { path: join(cwd, ".pi", "agents"), layer: "project", cwd, trusted: true };
-  const sources = [join(agentDirectory(), "agents"), ...(existsSync(project.path) ? [project] : [])];
-  const { readDefinitions } = await import("../../runtime/index.ts");
-  const roster = await readDefinitions(sources, cwd);
-  const says = `${countOf(roster.definitions.size, "agent")}: ${[...roster.definitions.keys()].join(", ")}`;
-  const findings = roster.findings.filter(({ effect }) => effect !== "hidden");
-  return [{ name, ok: true, says }, ...findings.map((finding) => found(name, finding))];
-}
-
-function found(name: string, { file, field, rule, effect, message }: Finding): Examined {
-  const what = field === undefined ? "it" : `its field ${field}`;
-  return { name, ok: effect !== "disabled", says: message, next: `correct ${what} in ${file}: ${rule}` };
 }
 
 function wrong(name: string, error: unknown): Examined {

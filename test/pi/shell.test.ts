@@ -42,6 +42,45 @@ describe("herd doctor --pi", () => {
     expect(existsSync(place.herd)).toBe(false);
   });
 
+  test("counts agents of a project only where Pi trusts it, and names settings and tools that have no effect", async () => {
+    const place = piPlace({
+      agents: {
+        odd: agent("tools: [read, nosuch, mcp__x, 'web_*', subagent]"),
+        bare: agent("tools: [nosuch]\nnoExtensions: true"),
+      },
+      settings: { herd: { projectAgents: true } },
+    });
+    const doctor = async () => (await runHerd(place, ["doctor", "--pi"])).stdout;
+    const own = join(place.cwd, ".pi");
+    mkdirSync(join(own, "agents"), { recursive: true });
+    writeFileSync(join(own, "agents", "mine.md"), agent("thinking: low"));
+    writeFileSync(join(own, "settings.json"), JSON.stringify({ herd: { projectAgents: true, dialogs: 7 } }));
+
+    const undecided = await doctor();
+    expect(undecided).toMatch(/^ok +definitions +7 agents: bare, (?!.*\bmine\b)/m);
+    expect(undecided).toMatch(
+      /^ok +definitions +.*\.pi\/agents is left out: Pi was not told yet to trust .*\n +Next: .*\/trust$/m,
+    );
+    expect(undecided).toMatch(
+      /^WRONG +settings +the setting herd\.projectAgents in .* is ignored: .*\n +Next: take it out there/m,
+    );
+    expect(undecided).toMatch(
+      /^ok +definitions +"odd" has in its tools nosuch, which is none of Pi's own\n +Next: correct .*odd\.md, unless an extension/m,
+    );
+    expect(undecided).toMatch(
+      /^WRONG +definitions +"bare" has in its tools nosuch, .* no extension that could bring it$/m,
+    );
+
+    const trust = (says: boolean) =>
+      writeFileSync(join(place.agentDir, "trust.json"), JSON.stringify({ [place.base]: says }));
+    trust(true);
+    const trusted = await doctor();
+    expect(trusted).toMatch(/^ok +definitions +8 agents: .*\bmine\b/m);
+    expect(trusted).toMatch(/^WRONG +settings +.*dialogs is ignored: it must be "ask" or "deny", and is 7$/m);
+    trust(false);
+    expect(await doctor()).toMatch(/^ok +definitions +.* is left out: Pi does not trust this project$/m);
+  });
+
   test("says who serves, and which Pi is too old or none", async () => {
     const place = piPlace();
     const host = serve(place);

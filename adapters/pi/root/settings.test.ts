@@ -17,17 +17,17 @@ describe("the settings under herd", () => {
   });
 
   test.each<[object | number, string]>([
-    [5, "herd is ignored: it must be an object"],
+    [5, "herd is ignored: it must be an object, and is 5"],
     [{ toolName: "my tool" }, "herd.toolName is ignored: it must be a name of letters"],
     [{ toolName: "list_parked" }, "and none of our other tools"],
-    [{ printWaitMs: -1 }, "herd.printWaitMs is ignored: it must be a whole number from 0 to 86400000"],
+    [{ printWaitMs: -1 }, "herd.printWaitMs is ignored: it must be a whole number from 0 to 86400000, and is -1"],
     [{ printWaitMs: "1" }, "herd.printWaitMs is ignored"],
-    [{ dialogs: "never" }, 'herd.dialogs is ignored: it must be "ask" or "deny"'],
-    [{ projectAgents: "yes" }, "herd.projectAgents is ignored: it must be true or false"],
-    [{ limits: 5 }, "herd.limits is ignored: it must be an object"],
+    [{ dialogs: "never" }, 'herd.dialogs is ignored: it must be "ask" or "deny", and is "never"'],
+    [{ projectAgents: "yes" }, 'herd.projectAgents is ignored: it must be true or false, and is "yes"'],
+    [{ limits: 5 }, "herd.limits is ignored: it must be an object, and is 5"],
     [{ limits: { payloadBytes: 1_023 } }, "herd.limits.payloadBytes is ignored"],
     [{ limits: { bytes: 1 } }, "herd.limits.bytes is ignored: there is none of that name"],
-    [{ toolname: "crew" }, "herd.toolname is ignored: there is none of that name"],
+    [{ toolname: "crew" }, "herd.toolname is ignored: there is none of that name; there are toolName, printWaitMs, "],
     [
       JSON.parse('{ "__proto__": { "dialogs": "deny" } }') as object,
       "herd.__proto__ is ignored: there is none of that name",

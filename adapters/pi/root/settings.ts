@@ -1,3 +1,5 @@
+import { visible } from "../../../runtime/client.ts";
+
 /** The product's settings, all under the key `herd` of Pi's own settings. */
 export interface Settings {
   /** The name of our tool; `herd_subagent` where another extension has it. */
@@ -39,6 +41,10 @@ const RULES: Record<string, Rule> = {
   projectAgents: { says: "true or false", holds: (value) => typeof value === "boolean" },
 };
 
+const NAMES = Object.keys(RULES).join(", ");
+/** Characters of a wrong value that a message shows. */
+const SHOWN = 60;
+
 /**
  * Reads them out of Pi's settings (those of a trusted project over the global ones).
  * @returns what counts, and what is wrong with the rest: that is ignored.
@@ -47,21 +53,32 @@ export function readSettings(all: unknown): { settings: Settings; findings: stri
   const given = isFields(all) ? all["herd"] : undefined;
   const settings = { ...DEFAULTS, limits: { ...DEFAULTS.limits } };
   if (given === undefined) return { settings, findings: [] };
-  if (!isFields(given)) return { settings, findings: [`the setting herd is ignored: it must be an object`] };
+  if (!isFields(given))
+    return { settings, findings: [`the setting herd is ignored: it must be an object, and is ${shown(given)}`] };
   const findings: string[] = [];
   const take = (fields: Record<string, unknown>, prefix: string, into: object) => {
     for (const [name, value] of Object.entries(fields)) {
       const path = `${prefix}${name}`;
       const rule = Object.hasOwn(RULES, path) ? RULES[path] : undefined;
       if (path === "limits" && isFields(value)) take(value, "limits.", settings.limits);
-      else if (path === "limits") findings.push("the setting herd.limits is ignored: it must be an object");
-      else if (rule === undefined) findings.push(`the setting herd.${path} is ignored: there is none of that name`);
-      else if (!rule.holds(value)) findings.push(`the setting herd.${path} is ignored: it must be ${rule.says}`);
+      else if (path === "limits") findings.push(ignored(path, `it must be an object, and is ${shown(value)}`));
+      else if (rule === undefined) findings.push(ignored(path, `there is none of that name; there are ${NAMES}`));
+      else if (!rule.holds(value)) findings.push(ignored(path, `it must be ${rule.says}, and is ${shown(value)}`));
       else Object.assign(into, { [name]: value });
     }
   };
   take(given, "", settings);
   return { settings, findings };
+}
+
+function ignored(path: string, why: string): string {
+  return `the setting herd.${path} is ignored: ${why}`;
+}
+
+/** A value as a message shows it. */
+function shown(value: unknown): string {
+  const text = visible(JSON.stringify(value) ?? String(value));
+  return text.length > SHOWN ? `${text.slice(0, SHOWN).toWellFormed()}…` : text;
 }
 
 function isFields(value: unknown): value is Record<string, unknown> {
