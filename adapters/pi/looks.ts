@@ -2,6 +2,7 @@ import type { AgentToolResult, Theme } from "@earendil-works/pi-coding-agent";
 import type { Component, MarkdownTheme } from "@earendil-works/pi-tui";
 import { visible } from "../../runtime/client.ts";
 import { HOW_TO_ANSWER, HOW_TO_GO_ON, type HerdDetails } from "./branch.ts";
+import { HangingList } from "./hanging-list.ts";
 
 /** What only Pi itself can give: the parts of its screen. */
 export type Parts = Pick<typeof import("@earendil-works/pi-tui"), "Box" | "Markdown" | "Text">;
@@ -54,7 +55,10 @@ export class Looks {
 
   /** A list of workers, for people. */
   list(text: string): Component {
-    return new this.#parts.Text(text, 1, 0);
+    const { Box, Text } = this.#parts;
+    const box = new Box(1, 0);
+    box.addChild(new HangingList(text, Text));
+    return box;
   }
 
   /** A question or a result as an owner sees it, or what a worker was told. */
