@@ -166,7 +166,14 @@ describe("from a shell", () => {
     expect((await runHerd(place, ["answer", id, "next"])).code).toBe(1);
 
     // No .herd is here, so that of Pi is meant; one that is here goes before it.
-    expect((await runHerd(place, ["list"])).stdout).toContain("careful");
+    const listed = (await runHerd(place, ["list"])).stdout;
+    expect(listed).toContain("careful");
+    // The session of a worker is named to programs, in the list and with the result.
+    const [result = ""] = commandsIn(listed);
+    const told = JSON.parse((await runHerd(place, [...pasted(result).slice(2), "--json"])).stdout);
+    const [owner] = JSON.parse((await runHerd(place, ["list", "--json"])).stdout).owners;
+    expect(existsSync(told.result.details.piSessionFile)).toBe(true);
+    expect(owner.workers).toMatchObject([{ label: "careful", pi_session_path: told.result.details.piSessionFile }]);
     const closed = await runHerd(place, ["close", "careful"]);
     expect(closed).toEqual({ code: 0, stdout: 'Closed: "careful".\n', stderr: "" });
     mkdirSync(join(place.cwd, ".herd"));
