@@ -17,7 +17,7 @@ export async function findPi(env: NodeJS.ProcessEnv = process.env): Promise<PiCo
     category: "invalid_request",
     reason: "pi_missing",
     message: "Pi is not installed: there is no command pi on the PATH, and no package beside this one",
-    nextAction: `install it with npm install -g ${PI_PACKAGE}, and try again`,
+    nextAction: `install it with npm install -g ${PI_PACKAGE} and try again`,
     operation: "preflight",
   });
 }
