@@ -14,7 +14,7 @@ function isOfPi(directory: string): boolean {
 /** When something that was stored is gone on with, as the end of a sentence. */
 export function onceOpen(directory: string): string {
   if (!isOfPi(directory)) return `when a program that runs it opens ${directory}.`;
-  return `once its Pi session is open again.\nNo background process runs now; without the session this starts one: ${serve(directory)}`;
+  return `once its Pi session is open again. No background process runs now.\n${without(directory)}`;
 }
 
 /** That nobody runs the workers, and what lets them go on. */
@@ -22,7 +22,7 @@ export function nobodyRuns(directory: string): string {
   if (!isOfPi(directory)) return "No program has this herd open: its workers go on when one does.";
   return (
     "No background process runs, and nothing is lost by that: workers go on once their Pi session is open again.\n" +
-    `Without the session this lets them go on: ${serve(directory)}`
+    without(directory)
   );
 }
 
@@ -50,6 +50,11 @@ const UNPROVEN = /^The backend ".*" cannot prove whether the process of /;
 export function whatRuns(directory?: string): string {
   if (directory === undefined || !isOfPi(directory)) return "start the program that runs this worker";
   return `open its Pi session, or run ${serve(directory)} in a shell`;
+}
+
+/** A worker that is started again has the environment of its session, where that is open. */
+function without(directory: string): string {
+  return `To go on without the session, with the keys that this shell has: ${serve(directory)}`;
 }
 
 /** The start of a background process, in a shell. */

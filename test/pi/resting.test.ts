@@ -25,7 +25,7 @@ test("after herd stop every command says that nothing is lost and what goes on w
   expect(stored).toContain('Stored: "one" goes on with it once its Pi session is open again.');
   starts(stored);
   const { stdout: listed } = await runHerd(place, ["list"]);
-  expect(listed).toMatch(/^ {2}one +at rest$/m);
+  expect(listed).toMatch(/^ {2}one +at rest\b/m);
   expect(listed).toMatch(/^ {2}two +blocked +asks: Which colour\?$/m);
   expect(listed).toContain("nothing is lost");
   starts(listed);
