@@ -122,5 +122,8 @@ describe("a herd that says who may do what", () => {
     const gone = new Promise((done) => seen.gone.addEventListener("abort", done));
     await guest.close(1_000);
     await gone;
+    // Nobody is left to hear it, which is no fault of who says it.
+    seen.tell("guest/know", { news: 2 });
+    await expect(seen.call("guest/do", { work: "good" })).rejects.toThrow(/closed|disposed/);
   });
 });

@@ -102,7 +102,8 @@ export class Session implements ControlClient {
   }
 
   tell(method: string, says: object): void {
-    // A client that is gone hears nothing; its socket says so by itself.
+    // A client that is gone hears nothing, and its connection throws at once; its socket says so by itself.
+    if (this.#gone.signal.aborted) return;
     void this.#connection.sendNotification(method, says).catch(() => undefined);
   }
 
