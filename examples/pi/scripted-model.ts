@@ -10,6 +10,7 @@
  *   calls [[TOOL, {}], …] calls several tools in one message
  *   error TEXT            ends with an error
  *   silence               answers nothing
+ *   cut TEXT              answers, and reaches the limit of a message with that
  */
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import { fauxAssistantMessage, fauxProvider, fauxText, fauxToolCall } from "@earendil-works/pi-ai";
@@ -57,6 +58,8 @@ function messageFor(messages: readonly Said[], told: Record<string, string[]>) {
     }
     case "error":
       return fauxAssistantMessage([], { stopReason: "error", errorMessage: rest });
+    case "cut":
+      return fauxAssistantMessage([fauxText(rest)], { stopReason: "length" });
     case "silence":
       return fauxAssistantMessage([fauxText(" ")]);
     default: {

@@ -64,7 +64,15 @@ describe("a result", () => {
     await until(() => place.workers().length === 0, "the end of its process");
   });
 
+  test("that reached the limit of a message says so", async () => {
+    const result = await work(new PiSession(piPlace()), { task: task("cut Step one of ten is") });
+    expect(textOf(result)).toMatch(
+      /status: completed.*\n\nStep one of ten is\n\n\[Cut off here: .*in a further task\.\]$/s,
+    );
+  });
+
   test.each([
+    ["a limit that left no room for a word is an error", "cut", "model_error: The model reached the limit"],
     [
       "a last turn that ended in an error is that error",
       "error the provider is down",

@@ -55,9 +55,21 @@ export function outcomeOf(ctx: ExtensionContext): ToldOutcome {
     const message = errorMessage ?? (isModels ? "The model ended with an error." : "The turn was aborted.");
     return { status: "failed", error: { code: isModels ? "model_error" : "aborted", message }, ...about };
   }
-  const text = content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("");
-  return { status: "completed", text: text.trim(), ...about };
+  const text = content
+    .flatMap((block) => (block.type === "text" ? [block.text] : []))
+    .join("")
+    .trim();
+  if (stopReason !== "length") return { status: "completed", text, ...about };
+  if (text === "") return { status: "failed", error: { code: "model_error", message: SAID_NOTHING }, ...about };
+  // Whoever reads it must not take it for the whole.
+  return { status: "completed", text: `${text}\n\n${CUT_OFF}`, ...about };
 }
+
+/** What a result ends with whose last message is not whole. */
+const CUT_OFF =
+  "[Cut off here: the model reached the limit of what it may say in one message. Ask for the rest in a further task.]";
+
+const SAID_NOTHING = "The model reached the limit of what it may say in one message before it had said anything.";
 
 type Assistant = Extract<Extract<Entry, { type: "message" }>["message"], { role: "assistant" }>;
 
