@@ -75,14 +75,15 @@ export type Order =
   | (OrderBase & { kind: "task"; task: string; files: Evidence[]; launch?: Launch })
   /**
    * The process is gone: start it again from its session and tell it to go on. Confirmed by `turn.started`;
-   * `start.failed` when its session is gone too.
+   * `start.failed` when its session is gone too. What the process had not yet written into its session when it ended is
+   * to be told again: the task, and the answer to its last question where it has one.
    */
-  | (OrderBase & Launch & { kind: "resume" })
+  | (OrderBase & Launch & { kind: "resume"; task: string; files: Evidence[]; answer?: OwnersAnswer })
   /**
    * Go on with the owner's answer. Confirmed by `turn.started`. With `launch` the process is gone and has to be started
    * again from its session first.
    */
-  | (OrderBase & { kind: "answer"; askId: string; message: string; files: Evidence[]; launch?: Launch })
+  | (OrderBase & OwnersAnswer & { kind: "answer"; launch?: Launch })
   /** Tell the worker at work what its owner says. Confirmed by `delivered` with this order's id. */
   | (OrderBase & { kind: "steer"; message: string; files: Evidence[] })
   /**
@@ -92,6 +93,13 @@ export type Order =
   | (OrderBase & { kind: "deliver"; what: "question" | "result"; text: string; details: { [key: string]: Json } })
   /** End whatever executes it. Confirmed by `gone`, with proof; `stop.failed` says why not. */
   | (OrderBase & { kind: "stop" });
+
+/** What the owner said to a question. */
+export interface OwnersAnswer {
+  askId: string;
+  message: string;
+  files: Evidence[];
+}
 
 interface OrderBase {
   orderId: string;

@@ -50,6 +50,7 @@ export type {
   Identity,
   Launch,
   Order,
+  OwnersAnswer,
   Stage,
   StartFailure,
 } from "./backend.ts";

@@ -25,7 +25,15 @@ import {
   WorkerSubagent,
 } from "./requests.ts";
 import { Roots } from "./roots.ts";
-import type { HostStatus, RootHears, RootSays, WorkerAsks, WorkerSays, WorkerTells } from "./shapes.ts";
+import type {
+  HostStatus,
+  RootHears,
+  RootSays,
+  WorkerAsks,
+  WorkerDelegates,
+  WorkerSays,
+  WorkerTells,
+} from "./shapes.ts";
 import { Silences } from "./silences.ts";
 import { connectHost } from "./start.ts";
 import { bearerOf, readKey, tokenFor } from "./tokens.ts";
@@ -195,13 +203,11 @@ export class Host {
       },
       "worker/ask": (says, client) => {
         const { runId } = workerOf(client);
-        const { request, ...about } = parsed<WorkerAsks>("worker/ask", WorkerAsk, says);
-        return this.#backend.ask(client, runId, request, about);
+        return this.#backend.ask(client, runId, parsed<WorkerAsks>("worker/ask", WorkerAsk, says));
       },
       "worker/subagent": (says, client) => {
         const { runId } = workerOf(client);
-        const { request } = parsed<{ request: unknown }>("worker/subagent", WorkerSubagent, says);
-        return this.#backend.subagent(client, runId, request);
+        return this.#backend.subagent(client, runId, parsed<WorkerDelegates>("worker/subagent", WorkerSubagent, says));
       },
     };
   }

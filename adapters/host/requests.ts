@@ -55,12 +55,13 @@ export const WorkerReport = z.strictObject({
 });
 
 export const WorkerAsk = z.strictObject({
+  id: text,
   request: z.unknown(),
   batch: z.array(z.string()),
   requestId: text.optional(),
 });
 
-export const WorkerSubagent = z.strictObject({ request: z.unknown() });
+export const WorkerSubagent = z.strictObject({ id: text, request: z.unknown() });
 
 export const DialogAnswerSays = z.strictObject({
   /** The dialog's id, or the worker's label. */

@@ -101,10 +101,18 @@ export interface WorkerTells {
 
 /** `worker/ask`: its model calls `ask_owner`. */
 export interface WorkerAsks {
+  /** Made again under the same id because its connection broke, it is the same call. */
+  id: string;
   request: unknown;
   /** The names of all tool calls of that message. */
   batch: string[];
   requestId?: string;
+}
+
+/** `worker/subagent`: its model calls `subagent`; the same of its id. */
+export interface WorkerDelegates {
+  id: string;
+  request: unknown;
 }
 
 /** How an assignment ended there. */
@@ -126,6 +134,9 @@ export interface ToldOrder {
   askId?: string;
   /** Of a question: whose. */
   label?: string;
+  /** Of `resume`, in case that its session does not hold it: the task, and the answer to the last question. */
+  task?: string;
+  answer?: { askId: string; text: string };
 }
 
 /** What a host says of itself: `host/status`. */

@@ -7,7 +7,8 @@ import type { Outgoing } from "./outbox.ts";
 const LOOK_MS = 20;
 
 interface Arriving {
-  outgoing: Outgoing;
+  /** Told at once when it stands in the session, before whatever else is said then. */
+  stands: (() => void)[];
   promise: Promise<void>;
   resolve(): void;
   reject(error: Error): void;
@@ -31,13 +32,23 @@ export class Arrivals {
     this.#put = put;
   }
 
-  /** Resolves when it stands in the session. @throws Error when the session is left before. */
-  arrive(outgoing: Outgoing): Promise<void> {
+  /**
+   * Resolves when it stands in the session.
+   * @param stands called when it does, before this resolves.
+   * @throws Error when the session is left before.
+   */
+  arrive(outgoing: Outgoing, stands?: () => void): Promise<void> {
     const key = keyOf(outgoing.details);
     const known = this.#arriving.get(key);
-    if (known) return known.promise;
-    if (this.#stands(outgoing.details)) return Promise.resolve();
-    const arriving: Arriving = { outgoing, ...Promise.withResolvers<void>() };
+    if (known) {
+      if (stands) known.stands.push(stands);
+      return known.promise;
+    }
+    if (this.#stands(outgoing.details)) {
+      stands?.();
+      return Promise.resolve();
+    }
+    const arriving: Arriving = { stands: stands ? [stands] : [], ...Promise.withResolvers<void>() };
     arriving.promise.catch(() => undefined);
     this.#arriving.set(key, arriving);
     this.#put(outgoing);
@@ -69,8 +80,11 @@ export class Arrivals {
   #arrived(details: HerdDetails): void {
     const key = keyOf(details);
     this.#ended.delete(key);
-    this.#arriving.get(key)?.resolve();
+    const arriving = this.#arriving.get(key);
+    if (arriving === undefined) return;
     this.#arriving.delete(key);
+    for (const told of arriving.stands) told();
+    arriving.resolve();
   }
 
   /** Acknowledges everything that stands on the active branch by now. */

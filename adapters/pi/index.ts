@@ -64,8 +64,8 @@ export function herdExtension(pi: ExtensionAPI, loadParts: () => Promise<Parts>)
     worker()?.agentStart();
     root()?.agentStart();
   });
-  pi.on("agent_settled", () => {
-    worker()?.agentSettled();
+  pi.on("agent_settled", (event) => {
+    worker()?.agentSettled(event);
     root()?.agentSettled();
   });
   pi.on("agent_before_settle", (event) => root()?.beforeSettle(event));

@@ -1,4 +1,4 @@
-import type { Backend, Launch, Order } from "../backend.ts";
+import type { OwnersAnswer, Backend, Launch, Order } from "../backend.ts";
 import type { Engine } from "../engine.ts";
 import { messageOf } from "../errors.ts";
 import { questionText } from "../asks/question.ts";
@@ -162,23 +162,17 @@ export class Orders {
         return { ...base, kind, task: request.task, files: request.files, ...(launch && { launch }) };
       }
       case "resume": {
-        const launch = this.#launchOf(record);
-        return launch && { ...base, kind, ...launch };
+        const request = this.#request(requestId);
+        const launch = this.#launchOf(record, request);
+        if (request === undefined || launch === undefined) return undefined;
+        const asks = this.#engine.kernel.loaded(record.tree)?.worker(runId)?.context.asks ?? 0;
+        const answer = asks === 0 ? undefined : this.#answerTo(askIdOf(request.requestId, asks));
+        return { ...base, kind, ...launch, task: request.task, files: request.files, ...(answer && { answer }) };
       }
       case "answer": {
-        const askId = record.answerOf ?? "";
-        const answer = this.#engine.kernel.read<AskRecord>(keys.ask(askId))?.answer;
-        if (answer === undefined) return undefined;
+        const answer = this.#answerTo(record.answerOf ?? "");
         const launch = this.#launchAgain(record);
-        // A worker in a process asks its owner alone, and that answers in text.
-        return {
-          ...base,
-          kind,
-          askId,
-          message: answer.message as string,
-          files: answer.files,
-          ...(launch && { launch }),
-        };
+        return answer && { ...base, kind, ...answer, ...(launch && { launch }) };
       }
       case "deliver":
         return this.#deliveryOf(record.delivery as DeliveryRecord, base);
@@ -186,6 +180,13 @@ export class Orders {
       case "watch":
         return undefined;
     }
+  }
+
+  /** What the owner of a worker in a process said; undefined while it has said nothing. */
+  #answerTo(askId: string): OwnersAnswer | undefined {
+    const answer = this.#engine.kernel.read<AskRecord>(keys.ask(askId))?.answer;
+    // Such a worker asks its owner alone, and that answers in text.
+    return answer && { askId, message: answer.message as string, files: answer.files };
   }
 
   #startOf(record: OrderRecord, base: Pick<Order, "orderId" | "runId" | "label" | "requestId">): Order | undefined {

@@ -56,6 +56,30 @@ describe.each(ways)("a process that ends unasked, found out %s,", (_when, later)
     await expectNothingLeft(t);
   });
 
+  test("is told what its session may not hold yet: the task, and the last answer once there is one", async () => {
+    const before = await atWork();
+    await die(before, later);
+    const { task } = before.run.order("start");
+    expect(before.run.order("resume")).toMatchObject({ task, files: [] });
+    expect(before.run.order("resume")).not.toHaveProperty("answer");
+
+    const it = await atWork();
+    const { t, run } = it;
+    for (const [question, reply] of [
+      ["Which?", "this"],
+      ["How?", "slowly"],
+    ] as const) {
+      await run.ask(question);
+      await run.endTurn();
+      await (await t.question()).reply(reply);
+      await t.idle();
+      await run.turn();
+    }
+    await die(it, later);
+    const { askId } = t.owner.questions.at(-1) ?? {};
+    expect(run.order("resume")).toMatchObject({ task, answer: { askId, message: "slowly", files: [] } });
+  });
+
   test("before it began its task is given that task again", async () => {
     const t = await createTestHerd({ agents });
     const script = t.scripted("does");

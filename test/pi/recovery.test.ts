@@ -187,3 +187,39 @@ describe("after a kill", () => {
     expect((await listed()).stdout).toContain("Nothing is open");
   });
 });
+
+test.each(["SIGTERM", "SIGHUP", "herd stop"])(
+  "a worker whose process is ended by %s while a turn runs goes on with it in the next one",
+  async (how) => {
+    const place = piPlace();
+    const pi = new PiSession(place);
+    await pi.prompt(
+      subagent({ action: "assign", agent: "generalist", label: "scout", task: atWork("never") }),
+      "say assigned",
+      "say got {last}",
+    );
+    await until(() => existsSync(join(place.cwd, "begun")) && pi.texts.includes("assigned"), "the turn");
+    const [worker] = place.workers();
+    if (how === "herd stop") await runHerd(place, ["stop"]);
+    else process.kill(worker as number, how as NodeJS.Signals);
+    await until(() => !place.workers().includes(worker as number), "the end of the process");
+    const result = await until(() => pi.herd("result")[0], "the result");
+    expect(textOf(result)).toContain("status: completed");
+    await until(() => pi.texts.at(-1)?.startsWith("got"));
+    expect(pi.herd("result")).toHaveLength(1);
+  },
+);
+
+test("a turn that something in the worker breaks off fails its assignment", async () => {
+  const place = placeWith(`import { existsSync } from "node:fs";
+    export default (pi) => pi.on("tool_execution_start", (_event, ctx) => {
+      if (process.env.PI_HERD_TOKEN) ctx.abort();
+    });`);
+  const pi = new PiSession(place);
+  await pi.prompt(
+    subagent({ action: "assign", agent: "generalist", label: "scout", task: atWork("never") }),
+    "say assigned",
+    "say got {last}",
+  );
+  expect(textOf(await until(() => pi.herd("result")[0], "the result"))).toMatch(/status: failed.*aborted/s);
+});

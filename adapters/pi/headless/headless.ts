@@ -5,7 +5,7 @@ import { HerdError, type ControlClient } from "../../../runtime/index.ts";
 import { messageOf } from "../../../runtime/client.ts";
 import type { Dialogs } from "../../host/dialogs.ts";
 import type { Log } from "../../host/log.ts";
-import type { Told, WorkerSays } from "../../host/shapes.ts";
+import type { Told, WorkerAsks, WorkerDelegates, WorkerSays } from "../../host/shapes.ts";
 import { badToken, tokenFor } from "../../host/tokens.ts";
 import { LeftOvers } from "./left-overs.ts";
 import { WorkerProcess } from "./process.ts";
@@ -123,7 +123,7 @@ export class Headless implements Backend {
   forget(runId: string): void {
     const run = this.#runs.get(runId);
     this.#runs.delete(runId);
-    this.#forgetting = Promise.all([this.#forgetting, this.#removeRecord(runId, run?.process?.ended)]);
+    this.#forgetting = Promise.all([this.#forgetting, this.#removeRecord(runId, run)]);
   }
 
   /** Headless workers live as long as this program: they go on from their sessions when it is there again. */
@@ -131,6 +131,7 @@ export class Headless implements Backend {
     const ends = [...this.#runs.values()].map(async (run) => {
       await run.starting?.catch(() => undefined);
       await run.process?.end();
+      await run.kept();
       await this.#removePrompts(run.runId);
     });
     await this.#forgetting;
@@ -152,6 +153,7 @@ export class Headless implements Backend {
     // What a worker starts inherits its environment, and is not that worker.
     if (says.pid !== run.process.pid) throw badToken(`The token is in use by process ${run.process.pid}`);
     const { sessionId, sessionFile, model, thinking, problem } = says;
+    run.sessionFile = sessionFile;
     const place = {
       paneId: `pi:${says.pid}`,
       ...(sessionFile !== undefined && { sessionPath: sessionFile }),
@@ -193,20 +195,17 @@ export class Headless implements Backend {
     if (told.type === "delivered") run.confirmed(told.orderId);
     if (told.type === "turn.started") run.inTurn = true;
     if (told.type === "turn.ended" || told.type === "settled") run.inTurn = false;
+    run.noteSession();
     return run.report(told, about.requestId);
   }
 
   /** A worker's model asks its owner. @throws HerdError why it may not. */
-  async ask(client: ControlClient, runId: string, request: unknown, about: { batch: string[]; requestId?: string }) {
-    const run = this.#greeted(client, runId);
-    // What it told before counts before.
-    await run.reported();
-    return this.#host.askOwner(runId, request, about);
+  async ask(client: ControlClient, runId: string, { id, request, ...about }: WorkerAsks): Promise<object> {
+    return this.#greeted(client, runId).once(id, () => this.#host.askOwner(runId, request, about));
   }
 
-  async subagent(client: ControlClient, runId: string, request: unknown): Promise<object> {
-    await this.#greeted(client, runId).reported();
-    return this.#host.subagent(runId, request);
+  async subagent(client: ControlClient, runId: string, { id, request }: WorkerDelegates): Promise<object> {
+    return this.#greeted(client, runId).once(id, () => this.#host.subagent(runId, request));
   }
 
   /** What a worker's tools start inherits its token: only the connection that greeted speaks for the worker. */
@@ -219,7 +218,7 @@ export class Headless implements Backend {
   #runOf(runId: string): HeadlessRun {
     const known = this.#runs.get(runId);
     if (known) return known;
-    const run = new HeadlessRun(runId, this.#host, this.#options.log);
+    const run = new HeadlessRun(runId, { host: this.#host, log: this.#options.log, records: this.#records });
     this.#runs.set(runId, run);
     return run;
   }
@@ -247,7 +246,7 @@ export class Headless implements Backend {
       void program.ended.then((what) => this.#inBackground(run, this.#over(run, program, what)));
       if (program.pid !== undefined) {
         const began = await beganAt(program.pid);
-        if (began !== undefined) await this.#records.write({ ...record, pid: program.pid, began });
+        if (began !== undefined) await run.keep({ ...record, pid: program.pid, began });
       }
       if (!isFirst) this.#watch(run, program, budget);
     } catch (error) {
@@ -265,9 +264,10 @@ export class Headless implements Backend {
   }
 
   /** What its process still does about its record comes before. */
-  async #removeRecord(runId: string, ended: Promise<unknown> | undefined): Promise<void> {
+  async #removeRecord(runId: string, run: HeadlessRun | undefined): Promise<void> {
     try {
-      await ended;
+      await run?.process?.ended;
+      await run?.kept();
       await this.#records.remove(runId);
     } catch (error) {
       this.#options.log.error({ runId, error: messageOf(error) }, "the record of a worker's process stays");
@@ -311,6 +311,7 @@ export class Headless implements Backend {
     const { runId } = run;
     const { log } = this.#options;
     this.#dialogs.over(runId);
+    run.noteSession();
     await this.#removePrompts(runId);
     await run.heardOut();
     if (run.process !== program || run.stopping) return;
@@ -331,6 +332,7 @@ export class Headless implements Backend {
       await run.process?.end();
       await this.#removePrompts(runId);
       // Not only when it is forgotten: this program may end before that.
+      await run.kept();
       await this.#records.remove(runId);
       run.forget();
       await run.reported();

@@ -19,6 +19,8 @@ export interface ProcessRecord {
   dialogs?: "ask" | "deny";
   model?: string;
   thinking?: string;
+  /** Its session file has been seen: without it the worker cannot go on. Before its model's first answer there is none. */
+  hasSession?: boolean;
 }
 
 /** The records of worker processes, one private file each. */

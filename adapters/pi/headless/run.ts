@@ -1,12 +1,17 @@
+import { existsSync } from "node:fs";
 import type { BackendEvent, BackendHost, Identity, Order } from "../../../runtime/backend.ts";
 import { orderText, type ControlClient } from "../../../runtime/index.ts";
 import { messageOf } from "../../../runtime/client.ts";
 import type { Log } from "../../host/log.ts";
 import type { ToldOrder } from "../../host/shapes.ts";
 import type { WorkerProcess } from "./process.ts";
+import type { ProcessRecord, ProcessRecords } from "./records.ts";
 
 /** How long the connection of a process that has ended may take to end too, in milliseconds. */
 const HANGS_UP_MS = 1_000;
+
+/** Calls of a worker's model that can be made again; it makes a few at a time. */
+const CALLS_KEPT = 64;
 
 interface Pending {
   order: ToldOrder;
@@ -34,15 +39,23 @@ export class HeadlessRun {
   isGreeted = false;
   /** A turn of its model runs. */
   inTurn = false;
+  /** Where its session is, or will be once its model has said something. */
+  sessionFile: string | undefined;
   readonly #host: BackendHost;
   readonly #log: Log;
+  readonly #records: ProcessRecords;
+  #record: ProcessRecord | undefined;
+  #keeping: Promise<void> = Promise.resolve();
   readonly #pending = new Map<string, Pending>();
+  /** Calls of its model, by their ids. */
+  readonly #calls = new Map<string, Promise<object>>();
   #reports: Promise<unknown> = Promise.resolve();
 
-  constructor(runId: string, host: BackendHost, log: Log) {
+  constructor(runId: string, { host, log, records }: { host: BackendHost; log: Log; records: ProcessRecords }) {
     this.runId = runId;
     this.#host = host;
     this.#log = log;
+    this.#records = records;
   }
 
   get identity(): Identity {
@@ -71,6 +84,20 @@ export class HeadlessRun {
     this.#log.warn({ runId: this.runId, event: event.type, error: messageOf(error) }, "not reported");
   }
 
+  /**
+   * Makes a call of its model, after what it told before; made again, because its connection broke before it had the
+   * answer, it is the same call.
+   */
+  once(id: string, call: () => Promise<object>): Promise<object> {
+    const known = this.#calls.get(id);
+    if (known) return known;
+    const answer = this.reported().then(call);
+    this.#calls.set(id, answer);
+    const [oldest] = this.#calls.keys();
+    if (this.#calls.size > CALLS_KEPT) this.#calls.delete(oldest as string);
+    return answer;
+  }
+
   /** Resolves once everything that was reported is in. */
   async reported(): Promise<void> {
     await this.#reports;
@@ -89,6 +116,30 @@ export class HeadlessRun {
     await this.reported();
   }
 
+  /** Keeps what the next host has to know of its process. @throws Error what the disk says. */
+  async keep(record: ProcessRecord): Promise<void> {
+    this.#record = record;
+    const keeping = this.#keeping.then(() => this.#records.write(record));
+    this.#keeping = keeping.catch(() => undefined);
+    await keeping;
+  }
+
+  /** Resolves once nothing of it is on its way to the disk any more. */
+  async kept(): Promise<void> {
+    await this.#keeping;
+  }
+
+  /** Looks whether its session is on disk by now: from then on it cannot go on without. */
+  noteSession(): void {
+    const { sessionFile } = this;
+    const record = this.#record;
+    if (record === undefined || record.hasSession || sessionFile === undefined || !existsSync(sessionFile)) return;
+    // Not noted, its work is begun anew in case that the session is lost.
+    this.keep({ ...record, hasSession: true }).catch((error: unknown) =>
+      this.#log.warn({ runId: this.runId, error: messageOf(error) }, "cannot note that its session is there"),
+    );
+  }
+
   /** It is to be told this, now or when it is there. */
   tell(ordered: Exclude<Order, { kind: "stop" }>): void {
     const order = toldOf(ordered);
@@ -105,6 +156,7 @@ export class HeadlessRun {
   /** Nothing is left for the process that is gone: what matters is ordered again. */
   forget(): void {
     this.#pending.clear();
+    this.#calls.clear();
   }
 
   /** Hands over what waits, in the order in which it came. */
@@ -137,5 +189,15 @@ function toldOf(order: Exclude<Order, { kind: "stop" }>): ToldOrder {
     ...(requestId !== undefined && { requestId }),
     ...(typeof askId === "string" && { askId }),
     ...(typeof details["label"] === "string" && { label: details["label"] }),
+    ...(order.kind === "resume" && againOf(order)),
+  };
+}
+
+/** What its session may lack: Pi writes no file before the first answer of a model, and a kill may come before that. */
+function againOf(order: Extract<Order, { kind: "resume" }>): Pick<ToldOrder, "task" | "answer"> {
+  const { answer } = order;
+  return {
+    task: orderText({ ...order, kind: "task" }),
+    ...(answer && { answer: { askId: answer.askId, text: orderText({ ...order, ...answer, kind: "answer" }) } }),
   };
 }

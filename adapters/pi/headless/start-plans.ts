@@ -50,7 +50,7 @@ export class StartPlans {
 
   /**
    * Writes the prompts, too, which are to be removed once the process has read them.
-   * @throws HerdError `pi_missing`, `missing_skill`, and what the disk says.
+   * @throws HerdError `pi_missing`, `missing_skill`, and what the disk says. @throws Error when its session was there and is gone.
    */
   async make(
     { runId, launch: launchId, label }: { runId: string; launch: string; label: string },
@@ -68,6 +68,8 @@ export class StartPlans {
     const inherited = { ...(model !== undefined && { model }), ...(thinking !== undefined && { thinking }) };
     const dialogs = root?.dialogs ?? before?.dialogs ?? "ask";
     const { policy, sessionPath } = launch;
+    const hasSession = sessionPath !== undefined && existsSync(sessionPath);
+    if (before?.hasSession === true && !hasSession) throw new Error(`Its session file ${sessionPath ?? ""} is gone`);
     checkSkills(policy, launch.cwd);
     const written = await prompts.write(runId, {
       role: policy?.systemPrompt ?? "",
@@ -80,7 +82,7 @@ export class StartPlans {
       contextFiles: contextFiles(policy, { cwd: launch.cwd, agentDirectory }),
       label,
       sessionFolder,
-      ...(sessionPath !== undefined && existsSync(sessionPath) && { sessionFile: sessionPath }),
+      ...(hasSession && { sessionFile: sessionPath }),
       trusted,
       ...inherited,
     });
@@ -94,7 +96,7 @@ export class StartPlans {
     };
     return {
       start: { node: pi.node, args: [pi.cli, ...args], cwd: launch.cwd, env, token },
-      record: { runId, launch: launchId, pi, trusted, dialogs, ...inherited },
+      record: { runId, launch: launchId, pi, trusted, dialogs, ...inherited, ...(hasSession && { hasSession }) },
     };
   }
 }

@@ -1,4 +1,6 @@
+import { randomUUID } from "node:crypto";
 import type {
+  AgentSettledEvent,
   ExtensionAPI,
   ExtensionContext,
   MessageEndEvent,
@@ -11,7 +13,7 @@ import type { Told, ToldOrder, Silence, WorkerSays } from "../../host/shapes.ts"
 import { Arrivals } from "../arrivals.ts";
 import { HERD, type HerdDetails } from "../branch.ts";
 import { Link } from "../link.ts";
-import { Outbox } from "../outbox.ts";
+import { Outbox, type Outgoing } from "../outbox.ts";
 import type { Looks } from "../looks.ts";
 import { silenceMessage } from "../silence.ts";
 import { ToolCalls } from "../tool-calls.ts";
@@ -23,6 +25,8 @@ import { branchState, outcomeOf } from "./turns.ts";
 
 /** A sign of life is told this often at most, in milliseconds. */
 const ACTIVITY_MS = 5_000;
+/** How long a turn that was broken off waits for the end of its process, which would have been the reason; in milliseconds. */
+const BROKEN_OFF_MS = 2_000;
 /** Orders with which a turn begins; the others reach one that runs. */
 const BEGINNINGS = new Set<HerdDetails["kind"]>(["task", "answer", "resume"]);
 
@@ -45,8 +49,11 @@ export class WorkerSession {
   #toldActivityAt = 0;
   /** A run of its model is on. */
   #isRunning = false;
-  /** Dialogs that wait for a person. */
+  /** Dialogs that wait for a person, and what the last one wants. */
   #dialogs = 0;
+  #wanted = "";
+  /** A turn was broken off, and nobody was told yet. */
+  #brokenOff: NodeJS.Timeout | undefined;
 
   constructor(pi: ExtensionAPI, ctx: ExtensionContext, identity: WorkerIdentity, looks: Looks) {
     this.#pi = pi;
@@ -107,26 +114,31 @@ export class WorkerSession {
   }
 
   agentStart(): void {
+    clearTimeout(this.#brokenOff);
     this.#outbox.began();
     this.#isRunning = true;
     this.#tell({ type: "turn.started" });
   }
 
-  agentSettled(): void {
+  agentSettled({ aborted }: AgentSettledEvent): void {
+    this.#arrivals.look();
     this.#outbox.settled();
     this.#isRunning = false;
     // What opened a dialog and did not wait for it holds nothing up.
     if (this.#dialogs > 0) this.#tell({ type: "turn.started" });
     // A question ends the turn and nothing else; whatever its model said besides is no result.
-    if (this.#askId !== undefined) this.#tell({ type: "turn.ended" });
-    else this.#tell({ type: "settled", outcome: outcomeOf(this.#ctx) });
+    if (this.#askId !== undefined) return this.#tell({ type: "turn.ended" });
+    const settle = () => this.#tell({ type: "settled", outcome: outcomeOf(this.#ctx) });
+    // Pi breaks the turn off before it leaves. Then it is not over: the next process goes on with it.
+    if (aborted) this.#brokenOff = setTimeout(settle, BROKEN_OFF_MS).unref();
+    else settle();
   }
 
   /** An extension opens a dialog, which a person has to answer. */
   dialogOpened({ kind, title = "" }: UIPromptStartEvent): void {
     this.#dialogs++;
-    if (!this.#isRunning) return;
-    this.#tell({ type: "blocked", diagnostic: `It waits for a person to answer (${kind}): ${title}` });
+    this.#wanted = `It waits for a person to answer (${kind}): ${title}`;
+    if (this.#isRunning) this.#tell({ type: "blocked", diagnostic: this.#wanted });
   }
 
   dialogOver(): void {
@@ -143,6 +155,7 @@ export class WorkerSession {
   }
 
   async shutdown(): Promise<void> {
+    clearTimeout(this.#brokenOff);
     this.#outbox.close();
     this.#arrivals.close();
     await this.#reports.told();
@@ -184,23 +197,32 @@ export class WorkerSession {
   }
 
   #order(order: ToldOrder): void {
-    const { orderId, kind, text, requestId, askId, label } = order;
+    const { orderId, kind, requestId } = order;
+    if (!BEGINNINGS.has(kind)) {
+      const delivered = () => this.#tell({ type: "delivered", orderId });
+      // Left before, it is told the next process.
+      void this.#arrivals.arrive(outgoingOf(order), delivered).catch(() => undefined);
+      return;
+    }
     if (this.#seen.has(orderId)) return this.#again(order);
     this.#seen.add(orderId);
+    if (kind !== "resume") return this.#outbox.put(outgoingOf(order));
+    const { requestId: last, askId: waitsFor, isOver } = branchState(this.#ctx);
+    const { task, answer } = order;
+    // Its process ended before its session held what it was told.
+    if (task !== undefined && last !== requestId) {
+      return this.#outbox.put(outgoingOf({ ...order, kind: "task", text: task }));
+    }
+    if (answer !== undefined && waitsFor === answer.askId) {
+      return this.#outbox.put(outgoingOf({ ...order, kind: "answer", ...answer }));
+    }
     // It had come to its end, and its process ended before it could say so: there is nothing to go on with.
-    if (kind === "resume" && this.#askId === undefined && this.#ctx.isIdle() && branchState(this.#ctx).isOver) {
+    if (isOver && waitsFor === undefined && this.#ctx.isIdle()) {
       this.#begin(requestId, kind);
       this.#tell({ type: "turn.started" }, orderId);
       return this.#tell({ type: "settled", outcome: outcomeOf(this.#ctx) });
     }
-    const details: HerdDetails = {
-      kind,
-      orderId,
-      ...(requestId !== undefined && { requestId }),
-      ...(askId !== undefined && { askId }),
-      ...(label !== undefined && { label }),
-    };
-    this.#outbox.put({ text, details, as: kind === "question" ? "followUp" : "steer" });
+    this.#outbox.put(outgoingOf(order));
   }
 
   /** A worker of this worker is silent. Resolves when that stands in the session. */
@@ -214,7 +236,6 @@ export class WorkerSession {
     const state = branchState(this.#ctx);
     // Still on its way into the session.
     if (!state.seen.has(orderId)) return;
-    if (!BEGINNINGS.has(kind)) return this.#tell({ type: "delivered", orderId });
     this.#begin(requestId, kind);
     this.#tell({ type: "turn.started" }, orderId);
     if (!this.#ctx.isIdle()) return;
@@ -229,13 +250,12 @@ export class WorkerSession {
     this.#outbox.put({ text: "Go on with your task.", details, as: "steer" });
   }
 
-  /** What it was told stands in its session. */
+  /** A message of the herd has ended. A turn begins with it, and what a kill takes of it now is told again with the next. */
   #arrived(details: HerdDetails): void {
     const { orderId, kind, requestId } = details;
     this.#outbox.arrived(details);
     this.#arrivals.ended(details);
-    if (orderId === undefined) return;
-    if (!BEGINNINGS.has(kind)) return this.#tell({ type: "delivered", orderId });
+    if (orderId === undefined || !BEGINNINGS.has(kind)) return;
     this.#begin(requestId, kind);
     this.#tell({ type: "turn.started" }, orderId);
   }
@@ -250,10 +270,14 @@ export class WorkerSession {
     request: object,
     signal: AbortSignal | undefined,
   ): Promise<{ askId: string; assignmentRequestId: string }> {
-    // Whatever it told before counts before.
-    await this.#reports.told();
+    await this.#allTold();
     const requestId = this.#requestId;
-    const says = { request, batch: this.#calls.names, ...(requestId !== undefined && { requestId }) };
+    const says = {
+      id: randomUUID(),
+      request,
+      batch: this.#calls.names,
+      ...(requestId !== undefined && { requestId }),
+    };
     const asked = await this.#link.call<{ askId: string; assignmentRequestId: string }>("worker/ask", says, { signal });
     this.#askId = asked.askId;
     this.#showWaiting();
@@ -261,9 +285,20 @@ export class WorkerSession {
   }
 
   async #subagent(request: object, signal: AbortSignal | undefined): Promise<object> {
-    // That it has read the question which it may be about to answer counts before.
+    await this.#allTold();
+    try {
+      return await this.#link.call<object>("worker/subagent", { id: randomUUID(), request }, { signal });
+    } finally {
+      if (this.#isRunning && this.#dialogs > 0) this.#tell({ type: "blocked", diagnostic: this.#wanted });
+    }
+  }
+
+  /** Before its model calls for something everything counts that came before: a question that it is about to answer, too. */
+  async #allTold(): Promise<void> {
+    await this.#arrivals.caughtUp();
+    // Its model is at work, whatever else waits for a person beside it.
+    if (this.#dialogs > 0) this.#tell({ type: "turn.started" });
     await this.#reports.told();
-    return this.#link.call<object>("worker/subagent", { request }, { signal });
   }
 
   #showWaiting(): void {
@@ -277,6 +312,17 @@ export class WorkerSession {
     };
     this.#reports.add({ told, ...about });
   }
+}
+
+function outgoingOf({ orderId, kind, text, requestId, askId, label }: ToldOrder): Outgoing {
+  const details: HerdDetails = {
+    kind,
+    orderId,
+    ...(requestId !== undefined && { requestId }),
+    ...(askId !== undefined && { askId }),
+    ...(label !== undefined && { label }),
+  };
+  return { text, details, as: kind === "question" ? "followUp" : "steer" };
 }
 
 /** Its turn is over until its owner has answered: nothing else begins one. */
