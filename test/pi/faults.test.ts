@@ -158,7 +158,7 @@ describe("a worker", () => {
     }
     await until(() => running().every(({ pid }) => !before.includes(pid)), "the end of the command");
     await until(async () => (await root.worker("busy"))?.state !== "unknown", "the worker");
-    await root.subagent({ action: "close", label: "busy" });
+    expect(await root.subagent({ action: "close", label: "busy" })).toMatchObject({ ok: true });
     await root.connection.close(0);
     await leavesNothing(place);
   });

@@ -130,14 +130,16 @@ export class Headless implements Backend {
   async close(): Promise<void> {
     const ends = [...this.#runs.values()].map(async (run) => {
       await run.starting?.catch(() => undefined);
+      // What is on its way out is out before this program is.
+      await run.stopping;
       await run.process?.end();
       await run.kept();
       await this.#removePrompts(run.runId);
     });
-    await this.#forgetting;
     for (const end of await Promise.allSettled(ends)) {
       if (end.status === "rejected") this.#options.log.error({ error: messageOf(end.reason) }, "worker not ended");
     }
+    await this.#forgetting;
   }
 
   /** A worker's process says who it is. @throws HerdError `bad_token`. */
