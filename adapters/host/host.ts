@@ -43,6 +43,8 @@ import { isNewer } from "./versions.ts";
 const LOOK_MS = 250;
 /** How long nobody may need it before it leaves. */
 const LEAVE_MS = 30_000;
+/** How long after its start it waits for sessions before it starts their workers again without them. */
+const SESSIONS_MS = 8_000;
 /** How long the last host of the folder may take to make room. */
 const ROOM_MS = 12_000;
 
@@ -138,6 +140,11 @@ export class Host {
       key,
       extension,
       rootOf: (owner) => this.#roots.of(owner),
+      lastSaid: (owner) => this.#roots.lastSaid(owner),
+      mayCome: (owner, signal) => {
+        const ms = Date.parse(this.#since) + SESSIONS_MS - Date.now();
+        return this.#roots.known(owner, { ms, signal });
+      },
       findPi: async () => this.#roots.anyPi() ?? (await findPi()),
       dialogs: this.#dialogs,
       log,
@@ -229,6 +236,7 @@ export class Host {
     const { id } = only(client, "owner");
     const here = parsed<RootSays>("root/here", RootHere, says);
     const isNew = this.#roots.here(id, here, client);
+    this.#backend.came(id);
     if (isNew && here.hasUI) {
       // After the answer, with which the session begins to listen.
       setImmediate(() => {

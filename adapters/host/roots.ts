@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { setTimeout as pause } from "node:timers/promises";
 import type { ControlClient, Herd } from "../../runtime/index.ts";
 import { isInstalled } from "./pi-command.ts";
 import type { Elsewhere, PiCommand, RootSays } from "./shapes.ts";
@@ -11,15 +13,18 @@ interface Root {
 export class Roots {
   /** Of each session who spoke last comes last. */
   readonly #roots = new Map<string, Root[]>();
-  /** What is known of sessions that have been open, for those who want to open them again. */
-  readonly #files = new Map<string, string>();
+  /** What sessions said last that have been open, for their workers and for those who want to open them again. */
+  readonly #lastSaid = new Map<string, RootSays>();
+  /** Tells ids of sessions that come. */
+  readonly #arrivals = new EventTarget();
 
   /** @returns whether it was not known from this client. */
   here(id: string, says: RootSays, client: ControlClient): boolean {
     const known = this.#roots.get(id) ?? [];
     const others = known.filter((root) => root.client !== client);
     this.#roots.set(id, [...others, { says, client }]);
-    if (says.sessionFile !== undefined) this.#files.set(id, says.sessionFile);
+    this.#lastSaid.set(id, says);
+    this.#arrivals.dispatchEvent(new Event(id));
     return others.length === known.length;
   }
 
@@ -38,6 +43,23 @@ export class Roots {
 
   of(id: string): RootSays | undefined {
     return this.#last(id)?.says;
+  }
+
+  /** What a session said last, also of one that is closed by now. */
+  lastSaid(id: string): RootSays | undefined {
+    return this.#lastSaid.get(id);
+  }
+
+  /** Resolves once a session is known, or the time is over, or nobody waits any more. */
+  async known(id: string, { ms, signal }: { ms: number; signal: AbortSignal }): Promise<void> {
+    if (this.#lastSaid.has(id) || ms <= 0 || signal.aborted) return;
+    const over = new AbortController();
+    const either = AbortSignal.any([signal, over.signal]);
+    await Promise.race([
+      once(this.#arrivals, id, { signal: either }),
+      pause(ms, undefined, { signal: either, ref: false }),
+    ]).catch(() => undefined);
+    over.abort();
   }
 
   /** Every session that is open. */
@@ -74,7 +96,7 @@ export class Roots {
         const labels = (
           await Promise.all(workspaces.map((workspace) => herd.owner(session, { workspace }).list()))
         ).flatMap(({ workers }) => workers.filter((worker) => worker.cwd === cwd).map(({ label }) => label));
-        const sessionFile = this.#files.get(session);
+        const sessionFile = this.#lastSaid.get(session)?.sessionFile;
         return { session, ...(sessionFile !== undefined && { sessionFile }), isOpen: this.#roots.has(session), labels };
       }),
     );

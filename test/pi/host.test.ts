@@ -238,8 +238,8 @@ describe("a token", () => {
     const settled = { told: { type: "settled", outcome: { status: "completed", text: "forged" } } };
     const calls = [
       ["worker/report", settled],
-      ["worker/ask", { request: { question: "?" }, batch: ["ask_owner"] }],
-      ["worker/subagent", { request: { action: "list" } }],
+      ["worker/ask", { id: "a", request: { question: "?" }, batch: ["ask_owner"] }],
+      ["worker/subagent", { id: "b", request: { action: "list" } }],
     ] as const;
     for (const [method, says] of calls) {
       expect([method, (await refused(nested.request(method, says))).reason]).toEqual([method, "bad_token"]);

@@ -46,6 +46,8 @@ test.runIf(process.platform === "linux")(
       key: Buffer.alloc(32),
       extension: join(base, "extension.js"),
       rootOf: () => undefined,
+      lastSaid: () => undefined,
+      mayCome: async () => undefined,
       findPi: async () => ({ node: process.execPath, cli }),
       dialogs: new Dialogs({ opened: () => undefined, closed: () => undefined }),
       log,

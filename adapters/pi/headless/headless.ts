@@ -96,6 +96,7 @@ export class Headless implements Backend {
     run.label = order.label;
     run.requestId = order.requestId ?? run.requestId;
     if (order.kind === "stop") {
+      run.halted.abort();
       run.stopping ??= this.#inBackground(run, this.#stop(run)).finally(() => (run.stopping = undefined));
       return;
     }
@@ -103,11 +104,22 @@ export class Headless implements Backend {
       order.kind === "start" || order.kind === "resume" ? order : "launch" in order ? order.launch : undefined;
     if (launch && run.identity === "absent") {
       run.forget();
-      const budget = order.kind === "start" ? order.timeoutMs : AGAIN_MS;
-      const starting = this.#start(run, launch, { isFirst: order.kind === "start", budget });
-      run.starting = this.#inBackground(run, starting).finally(() => (run.starting = undefined));
+      this.#begin(run, launch, order.kind === "start" ? order.timeoutMs : AGAIN_MS);
     }
     run.tell(order);
+  }
+
+  /** A session is open: workers that need it go on. */
+  came(session: string): void {
+    for (const run of this.#runs.values()) {
+      const { lacks } = run;
+      if (lacks === undefined || run.owner !== session || run.identity === "present" || run.stopping) continue;
+      this.#begin(run, lacks, AGAIN_MS);
+    }
+  }
+
+  #begin(run: HeadlessRun, launch: Launch, budget: number): void {
+    run.starting = this.#inBackground(run, this.#start(run, launch, budget)).finally(() => (run.starting = undefined));
   }
 
   async identify(runId: string): Promise<Identity> {
@@ -129,6 +141,7 @@ export class Headless implements Backend {
   /** Headless workers live as long as this program: they go on from their sessions when it is there again. */
   async close(): Promise<void> {
     const ends = [...this.#runs.values()].map(async (run) => {
+      run.halted.abort();
       await run.starting?.catch(() => undefined);
       // What is on its way out is out before this program is.
       await run.stopping;
@@ -163,15 +176,14 @@ export class Headless implements Backend {
       ...(thinking !== undefined && { thinking }),
     };
     await this.#removePrompts(runId);
-    if (problem !== undefined) {
-      await run.report({ type: "start.failed", stage: "agent_start", message: problem });
-      throw new HerdError({
-        category: "invalid_request",
-        reason: "no_model",
-        message: problem,
-        nextAction: "choose a model that has a key",
-        operation: "hello",
-      });
+    // Of one that has worked already what comes between it and its model shows at its next call.
+    if (problem !== undefined && !run.isGreeted) {
+      // Its key may be in the environment of its session, which this program has not heard of yet.
+      if (!run.isFirst && this.#options.lastSaid(run.owner) === undefined) {
+        this.#options.log.warn({ runId, label: run.label }, "the worker waits for the key that its session may have");
+        run.lacks = run.begun;
+      } else await run.report({ type: "start.failed", stage: "agent_start", message: problem });
+      throw noModel(problem);
     }
     await run.report({ type: "identity", sessionId, place });
     if (!run.isGreeted) await run.report({ type: "accepted", place });
@@ -225,32 +237,39 @@ export class Headless implements Backend {
     return run;
   }
 
-  async #start(
-    run: HeadlessRun,
-    launch: Launch,
-    { isFirst, budget }: { isFirst: boolean; budget: number },
-  ): Promise<void> {
+  async #start(run: HeadlessRun, launch: Launch, budget: number): Promise<void> {
     const { runId } = run;
     const { log } = this.#options;
     run.isGreeted = false;
+    run.begun = launch;
+    run.lacks = undefined;
     run.owner = launch.owner;
     run.sessionId = launch.sessionId;
     try {
       await this.#leftOvers.sweep();
+      run.isFirst = (await this.#records.read(runId)) === undefined;
+      // What it was started with the first time was its session's environment.
+      if (!run.isFirst && this.#options.lastSaid(launch.owner) === undefined) {
+        log.info({ runId, label: run.label }, "the worker waits for its session to come");
+        await this.#options.mayCome(launch.owner, run.halted.signal);
+      }
       run.launch = randomUUID();
       const { start, record } = await this.#plans.make(run, launch);
       // Told meanwhile to stop: that waits for the end of this.
-      if (run.stopping) return;
+      if (run.stopping || run.halted.signal.aborted) return;
       const program = new WorkerProcess({ ...start, line: (text) => this.#dialogs.heard(run, text) });
       run.process = program;
       run.dialogs = record.dialogs ?? "ask";
-      log.info({ runId, label: run.label, agent: launch.agent, pid: program.pid, first: isFirst }, "worker started");
+      log.info(
+        { runId, label: run.label, agent: launch.agent, pid: program.pid, first: run.isFirst },
+        "worker started",
+      );
       void program.ended.then((what) => this.#inBackground(run, this.#over(run, program, what)));
       if (program.pid !== undefined) {
         const began = await beganAt(program.pid);
         if (began !== undefined) await run.keep({ ...record, pid: program.pid, began });
       }
-      if (!isFirst) this.#watch(run, program, budget);
+      if (!run.isFirst) this.#watch(run, program, budget);
     } catch (error) {
       log.warn({ runId, label: run.label, error: messageOf(error) }, "worker not started");
       await this.#removePrompts(runId);
@@ -310,7 +329,8 @@ export class Headless implements Backend {
 
   /** A process has ended: what it told before that comes first. */
   async #over(run: HeadlessRun, program: WorkerProcess, what: string): Promise<void> {
-    const { runId } = run;
+    // The next start, which may come meanwhile, clears that.
+    const { runId, lacks } = run;
     const { log } = this.#options;
     this.#dialogs.over(runId);
     run.noteSession();
@@ -318,6 +338,10 @@ export class Headless implements Backend {
     await run.heardOut();
     if (run.process !== program || run.stopping) return;
     run.inTurn = false;
+    if (lacks !== undefined) {
+      if (this.#options.lastSaid(run.owner) !== undefined) this.came(run.owner);
+      return;
+    }
     log.warn({ runId, label: run.label, pid: program.pid, what }, "worker ended");
     if (run.isGreeted) await run.report({ type: "exited" });
     else {
@@ -331,6 +355,7 @@ export class Headless implements Backend {
     const { runId } = run;
     try {
       await run.starting;
+      run.lacks = undefined;
       await run.process?.end();
       await this.#removePrompts(runId);
       // Not only when it is forgotten: this program may end before that.
@@ -344,6 +369,16 @@ export class Headless implements Backend {
       await run.report({ type: "stop.failed", message: messageOf(error) });
     }
   }
+}
+
+function noModel(problem: string): HerdError {
+  return new HerdError({
+    category: "invalid_request",
+    reason: "no_model",
+    message: problem,
+    nextAction: "choose a model that has a key",
+    operation: "hello",
+  });
 }
 
 /** The backend for a host, and the backend as the factory made it. */

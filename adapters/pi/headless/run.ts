@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import type { BackendEvent, BackendHost, Identity, Order } from "../../../runtime/backend.ts";
+import type { BackendEvent, BackendHost, Identity, Launch, Order } from "../../../runtime/backend.ts";
 import { orderText, type ControlClient } from "../../../runtime/index.ts";
 import { messageOf } from "../../../runtime/client.ts";
 import type { Log } from "../../host/log.ts";
@@ -37,6 +37,13 @@ export class HeadlessRun {
   stopping: Promise<void> | undefined;
   /** The process has said who it is. */
   isGreeted = false;
+  /** Its process is its first one: a failure is one of the launch. */
+  isFirst = true;
+  /** What its process was started with; `lacks`: that cannot be, as long as its session has not come. */
+  begun: Launch | undefined;
+  lacks: Launch | undefined;
+  /** It is to be started no more. */
+  readonly halted = new AbortController();
   /** A turn of its model runs. */
   inTurn = false;
   /** Where its session is, or will be once its model has said something. */

@@ -21,6 +21,10 @@ export interface Surroundings {
   extension: string;
   /** The root session that a worker belongs to in the end, while it is open. */
   rootOf(owner: string): RootSays | undefined;
+  /** What that session said last, also when it is closed by now; nothing since this program began to run. */
+  lastSaid(owner: string): RootSays | undefined;
+  /** Gives a session that this program has not heard of yet a moment to come. */
+  mayCome(owner: string, signal: AbortSignal): Promise<void>;
   /** Pi as it is found without any root. @throws HerdError `pi_missing`. */
   findPi(): Promise<PiCommand>;
 }
@@ -56,9 +60,9 @@ export class StartPlans {
     { runId, launch: launchId, label }: { runId: string; launch: string; label: string },
     launch: Launch,
   ): Promise<StartPlan> {
-    const { directory, sessionFolder, extension, rootOf, findPi, agentDirectory, tokenOf, records, prompts } =
+    const { directory, sessionFolder, extension, lastSaid, findPi, agentDirectory, tokenOf, records, prompts } =
       this.#options;
-    const root = rootOf(launch.owner);
+    const root = lastSaid(launch.owner);
     const before = await records.read(runId);
     // One that was updated meanwhile may be somewhere else.
     const pi = [root?.pi, before?.pi].find((known) => known && isInstalled(known)) ?? (await findPi());

@@ -57,9 +57,10 @@ export class Root {
     this.connection = connection;
   }
 
-  static async of(place: PiPlace, session = "root-session", as = version): Promise<Root> {
+  /** @param says what it says of itself beside what one says in this place. */
+  static async of(place: PiPlace, session = "root-session", as = version, says: object = {}): Promise<Root> {
     const root = new Root(place, session, await client(place, { role: "root", session }, as));
-    await root.here();
+    await root.here(says);
     return root;
   }
 
