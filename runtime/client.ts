@@ -4,6 +4,7 @@
  */
 export { Connection, type CallOptions } from "./control/connection.ts";
 export { HerdError, messageOf } from "./errors.ts";
+export { Repeats } from "./repeats.ts";
 export { tools, type ToolDefinition } from "./subagent/tool-definitions.ts";
 export { toolText } from "./subagent/text.ts";
 export { isAlive, readHolder } from "./store/holder.ts";

@@ -25,6 +25,7 @@ import type {
 import type { Step } from "./kernel/step.ts";
 import type { Tree, WorkerView } from "./kernel/tree.ts";
 import type { ResolvedOptions } from "./options.ts";
+import type { Repeats } from "./repeats.ts";
 import type { Agent, Roster } from "./roster.ts";
 import type { SessionFiles } from "./sessions/session-files.ts";
 
@@ -166,6 +167,8 @@ export interface Engine {
   readonly runs: RunRecords;
   /** What is asked of people. */
   readonly inbox: InboxDesk;
+  /** Steers that their callers have given ids. */
+  readonly steers: Repeats;
   /** How many asks there may be, of either kind. */
   readonly caps: Readonly<Record<CapKind, Cap>>;
   readonly sessions: SessionFiles;

@@ -33,6 +33,7 @@ import type { Step, Told } from "./kernel/step.ts";
 import type { Tree } from "./kernel/tree.ts";
 import { Roster } from "./roster.ts";
 import type { ResolvedOptions } from "./options.ts";
+import { Repeats } from "./repeats.ts";
 import { SessionFiles } from "./sessions/session-files.ts";
 import { keys } from "./store/keys.ts";
 import type { Store } from "./store/store.ts";
@@ -61,6 +62,7 @@ export class HerdEngine implements Engine {
   readonly deliveries: Deliveries;
   readonly visits: Visits = new Visits(this);
   readonly inbox: Inbox;
+  readonly steers = new Repeats();
   readonly runs: Runs;
   readonly doors: Doors;
   readonly caps: Readonly<Record<CapKind, Cap>>;

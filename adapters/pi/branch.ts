@@ -47,6 +47,13 @@ export function herdSaid(ctx: ExtensionContext): HerdDetails[] {
   return ctx.sessionManager.getBranch().flatMap((entry) => herdDetails(entry) ?? []);
 }
 
+/** What tells a call of a tool from every other one: some models number the calls of each of their messages anew. */
+export function callKey(ctx: ExtensionContext, callId: string): string {
+  const isModels = (entry: Entry) => entry.type === "message" && entry.message.role === "assistant";
+  const message = ctx.sessionManager.getBranch().findLast(isModels);
+  return `${ctx.sessionManager.getSessionId()}/${message?.id ?? ""}/${callId}`;
+}
+
 /** What tells one from another. A question is the same however often it is handed out, a silence until it is broken. */
 export function keyOf({ kind, askId, deliveryId, orderId, runId, requestId, lastActivityAt }: HerdDetails): string {
   if (kind === "silence") return `silence ${runId} ${requestId} ${lastActivityAt}`;

@@ -51,7 +51,11 @@ export class Link {
     for (;;) {
       try {
         const connection = await this.connect();
-        if (connection) return await connection.request<Answer>(method, says, options);
+        if (connection) {
+          const answer = await connection.request<Answer>(method, says, options);
+          // Its process is just leaving: the next one carries it out.
+          if (!isPassingAnswer(answer) || Date.now() >= until) return answer;
+        }
       } catch (error) {
         if (!isPassing(error) || this.#closed.signal.aborted || Date.now() >= until) throw error;
       }
@@ -120,10 +124,16 @@ export class Link {
 }
 
 /** What may be over at the next look. */
+const PASSING = ["connection_lost", "not_running", "herd_closed", "overloaded"];
+
 function isPassing(error: unknown): boolean {
-  return (
-    error instanceof HerdError && ["connection_lost", "not_running", "herd_closed", "overloaded"].includes(error.reason)
-  );
+  return error instanceof HerdError && PASSING.includes(error.reason);
+}
+
+/** The same of the answer to a tool, which tells of errors and throws none. */
+function isPassingAnswer(answer: unknown): boolean {
+  const { ok, error } = (answer ?? {}) as { ok?: unknown; error?: { reason?: string } };
+  return ok === false && PASSING.includes(error?.reason ?? "");
 }
 
 function unreachable(operation: string): HerdError {

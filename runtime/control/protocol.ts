@@ -27,7 +27,7 @@ export const Says = {
   "owner/subagent": z.strictObject({
     ...by,
     request,
-    call: z.strictObject({ replyId: text.optional(), assignId: text.optional(), askId: text.optional() }).optional(),
+    call: z.strictObject({ replyId: text, assignId: text, steerId: text, askId: text }).partial().optional(),
   }),
   "owner/assign": z.strictObject({ ...by, request }),
   "owner/steer": z.strictObject({ ...by, request }),

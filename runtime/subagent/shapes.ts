@@ -134,6 +134,8 @@ export interface ToolCall {
   replyId?: string;
   /** The same of an assignment. */
   assignId?: string;
+  /** The same of a steer, as long as this program lives. */
+  steerId?: string;
   /** The question that a reply means: it reaches no later one. */
   askId?: string;
   /** Aborted when nobody waits for an assignment any more: a launch that is under way is undone. */

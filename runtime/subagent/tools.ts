@@ -30,7 +30,7 @@ async function carryOut(
   by: Controller,
   variant: Variant,
   fields: Fields,
-  { replyId, assignId: id, askId, signal }: ToolCall,
+  { replyId, assignId: id, steerId, askId, signal }: ToolCall,
 ): Promise<object> {
   const label = fields["label"] as string;
   switch (variant) {
@@ -90,7 +90,10 @@ async function carryOut(
     }
     case "steer": {
       const { message, files } = fields;
-      const receipt = await steer(engine, by, withoutUndefined({ label, message, files }));
+      const steering = () => steer(engine, by, withoutUndefined({ label, message, files }));
+      const receipt = await (steerId === undefined
+        ? steering()
+        : engine.steers.once(`${by.treeId}/${steerId}`, steering));
       return {
         ok: true,
         action: "steer",

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import type { BackendEvent, BackendHost, Identity, Launch, Order } from "../../../runtime/backend.ts";
 import { orderText, type ControlClient } from "../../../runtime/index.ts";
-import { messageOf } from "../../../runtime/client.ts";
+import { messageOf, Repeats } from "../../../runtime/client.ts";
 import type { Log } from "../../host/log.ts";
 import type { ToldOrder } from "../../host/shapes.ts";
 import type { WorkerProcess } from "./process.ts";
@@ -9,9 +9,6 @@ import type { ProcessRecord, ProcessRecords } from "./records.ts";
 
 /** How long the connection of a process that has ended may take to end too, in milliseconds. */
 const HANGS_UP_MS = 1_000;
-
-/** Calls of a worker's model that can be made again; it makes a few at a time. */
-const CALLS_KEPT = 64;
 
 interface Pending {
   order: ToldOrder;
@@ -55,7 +52,7 @@ export class HeadlessRun {
   #keeping: Promise<void> = Promise.resolve();
   readonly #pending = new Map<string, Pending>();
   /** Calls of its model, by their ids. */
-  readonly #calls = new Map<string, Promise<object>>();
+  readonly #calls = new Repeats();
   #reports: Promise<unknown> = Promise.resolve();
 
   constructor(runId: string, { host, log, records }: { host: BackendHost; log: Log; records: ProcessRecords }) {
@@ -96,13 +93,7 @@ export class HeadlessRun {
    * answer, it is the same call.
    */
   once(id: string, call: () => Promise<object>): Promise<object> {
-    const known = this.#calls.get(id);
-    if (known) return known;
-    const answer = this.reported().then(call);
-    this.#calls.set(id, answer);
-    const [oldest] = this.#calls.keys();
-    if (this.#calls.size > CALLS_KEPT) this.#calls.delete(oldest as string);
-    return answer;
+    return this.#calls.once(id, () => this.reported().then(call));
   }
 
   /** Resolves once everything that was reported is in. */

@@ -14,7 +14,7 @@ import { hostDirectory } from "../../host/place.ts";
 import type { Dialog, RootHears, RootSays, Silence } from "../../host/shapes.ts";
 import { connectHost, reachHost } from "../../host/start.ts";
 import { Arrivals } from "../arrivals.ts";
-import { HERD, herdSaid, LIST_ENTRY, type HerdDetails } from "../branch.ts";
+import { callKey, HERD, herdSaid, LIST_ENTRY, type HerdDetails } from "../branch.ts";
 import { Link } from "../link.ts";
 import type { Looks } from "../looks.ts";
 import { Outbox, type Outgoing } from "../outbox.ts";
@@ -267,9 +267,9 @@ export class RootSession {
   async #subagent(request: Record<string, unknown>, callId: string, signal: AbortSignal | undefined): Promise<object> {
     const { action, label } = request;
     if (action === "assign") keepWorkspace(this.#pi, this.#ctx, this.#workspace);
-    const id = `${this.#session}/${callId}`;
+    const id = callKey(this.#ctx, callId);
     const askId = action === "reply" ? questionMeant(this.#ctx, label) : undefined;
-    const call = { replyId: id, assignId: id, ...(askId !== undefined && { askId }) };
+    const call = { replyId: id, assignId: id, steerId: id, ...(askId !== undefined && { askId }) };
     return this.#call<object>("owner/subagent", { request, call }, signal);
   }
 
