@@ -44,6 +44,12 @@ export function openAsks(ask: WorkerContext["ask"]): string[] {
   return ask.open ?? [ask.askId];
 }
 
+/** Only its owner can help it on. Its question may be there a moment before the turn has ended that asked it. */
+function asksItsOwner(state: StatePath, { ask }: WorkerContext): boolean {
+  if (ask?.group !== undefined) return false;
+  return state === "blocked.onOwner" || (state === "working.inTurn" && ask !== null && !ask.answered);
+}
+
 /** What the direct children of a worker owe it, from each child's state and context. */
 export function countChildren(
   living: Iterable<{ state: StatePath; context: WorkerContext }>,
@@ -53,7 +59,7 @@ export function countChildren(
   for (const { state, context } of living) {
     counts.living++;
     if (state.startsWith("settling.un")) counts.undelivered++;
-    else if (state === "blocked.onOwner" && context.ask?.group === undefined) counts.asking++;
+    else if (asksItsOwner(state, context)) counts.asking++;
     else if (context.assignment !== null) counts.active++;
   }
   return counts;

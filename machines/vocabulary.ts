@@ -29,7 +29,7 @@ export const Children = z.object({
   active: z.number(),
   /** Finished children whose result it has not consumed. */
   undelivered: z.number(),
-  /** Children validly blocked on a question to it. */
+  /** Children that wait, or are just about to wait, for its answer to their question. */
   asking: z.number(),
 });
 export type Children = z.infer<typeof Children>;

@@ -122,11 +122,12 @@ describe("ask_owner", () => {
 
 describe("a parent", () => {
   /** What each of its children does before the parent asks, and whether it may. */
-  const cases: [string, ("active" | "asking" | "done")[], boolean][] = [
+  const cases: [string, ("active" | "just asked" | "asking" | "done")[], boolean][] = [
     ["no child", [], true],
     ["an active child", ["active"], false],
     ["a child with an unread result", ["done"], false],
     ["a child that asks", ["asking"], true],
+    ["a child whose turn has asked and not ended yet", ["just asked"], true],
     ["several children that ask", ["asking", "asking", "asking"], true],
     ["a child that asks and an active one", ["asking", "active"], false],
     ["a child that asks and one with an unread result", ["asking", "done"], false],
@@ -155,9 +156,9 @@ describe("a parent", () => {
       for (const [index, what] of children.entries()) {
         const child = await script.run(index === 0 ? "does" : `does-${index + 1}`);
         await child.turn();
-        if (what === "asking") {
+        if (what === "asking" || what === "just asked") {
           await child.ask("May I?");
-          await child.endTurn();
+          if (what === "asking") await child.endTurn();
         } else if (what === "done") {
           await child.settle("part done");
         }

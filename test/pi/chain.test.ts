@@ -1,7 +1,5 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { expect, test } from "vitest";
-import { piPlace, runHerd, until, type PiPlace } from "../support/pi/place.ts";
+import { piPlace, until, type PiPlace } from "../support/pi/place.ts";
 import { PiSession, subagent, task, textOf } from "../support/pi/session.ts";
 
 /** Ends everything that runs, as a power cut does. */
@@ -19,8 +17,6 @@ test("root, parent and child: with everything killed between every step each ass
   const parentTask = task(
     subagent({ action: "assign", agent: "scout", label: "child", task: childTask }),
     "say waiting for the child",
-    // It may ask once the turn in which its child has asked is over.
-    'call bash {"command":"until test -e waits; do sleep 0.05; done"}',
     'call ask_owner {"question":"parent: which colour for the child?"}',
     subagent({ action: "reply", label: "child", message: "green, says the root" }),
     "say waiting for its result",
@@ -32,12 +28,6 @@ test("root, parent and child: with everything killed between every step each ass
     "say assigned",
     "say the question is here",
   );
-  const waits = async () => {
-    const { stdout } = await runHerd(place, ["list", "--json", "--directory", place.herd]);
-    return /"label":"child","kind":"pi-herd","state":"blocked"/.test(JSON.stringify(JSON.parse(stdout)));
-  };
-  await until(waits, "the child's question");
-  writeFileSync(join(place.cwd, "waits"), "");
   await until(() => pi.texts.includes("the question is here"), "the parent's question", 60_000);
   expect(pi.herd("question").map(textOf)).toEqual([expect.stringContaining("parent: which colour for the child?")]);
   const requestOf = (session: PiSession, kind: string) => session.herd(kind)[0]?.details.requestId;
