@@ -3,8 +3,9 @@ import { HerdError } from "../../runtime/client.ts";
 import { herdSaid, keyOf, type HerdDetails } from "./branch.ts";
 import type { Outgoing } from "./outbox.ts";
 
-/** How often is looked whether a message that has ended stands in the session, in milliseconds. */
-const LOOK_MS = 20;
+/** Between two looks whether a message that has ended stands in the session: doubling between these, in milliseconds. */
+const FIRST_LOOK_MS = 20;
+const LONGEST_LOOK_MS = 1_000;
 
 interface Arriving {
   /** Told at once when it stands in the session, before whatever else is said then. */
@@ -73,7 +74,7 @@ export class Arrivals {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.look();
-      if (this.#ended.size > 0) this.#lookSoon(LOOK_MS);
+      if (this.#ended.size > 0) this.#lookSoon(Math.min(Math.max(2 * ms, FIRST_LOOK_MS), LONGEST_LOOK_MS));
     }, ms).unref();
   }
 

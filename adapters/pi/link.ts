@@ -50,7 +50,7 @@ export class Link {
     const until = Date.now() + CALL_WAIT_MS;
     for (;;) {
       try {
-        const connection = await this.connect();
+        const connection = await orAborted(this.connect(), options.signal);
         if (connection) {
           const answer = await connection.request<Answer>(method, says, options);
           // Its process is just leaving: the next one carries it out.
@@ -120,6 +120,20 @@ export class Link {
         return;
       }
     }
+  }
+}
+
+/** What is waited for on behalf of somebody who may stop waiting. @throws the signal's reason. */
+async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  signal.throwIfAborted();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(signal.reason);
+  signal.addEventListener("abort", abort);
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", abort);
   }
 }
 

@@ -94,6 +94,10 @@ export class Control {
       socket.on("close", () => this.#sessions.delete(session));
     });
     await once(server.listen(path), "listening");
+    // A client that could not be let in, for want of descriptors perhaps, must not end the program.
+    server.on("error", (error) => {
+      process.emitWarning(`A client was not let in: ${messageOf(error)}`, { type: "HerdControlWarning" });
+    });
     server.unref();
     if (!isPipe(path)) await chmod(path, 0o600);
     return server;

@@ -10,7 +10,7 @@ import { badToken, tokenFor } from "../../host/tokens.ts";
 import { LeftOvers } from "./left-overs.ts";
 import { WorkerProcess } from "./process.ts";
 import { PromptFiles } from "./prompts.ts";
-import { beganAt, ProcessRecords } from "./records.ts";
+import { beganAt, ProcessRecords, type ProcessRecord } from "./records.ts";
 import { HeadlessRun } from "./run.ts";
 import { StartPlans, type Surroundings } from "./start-plans.ts";
 import { WorkerDialogs } from "./worker-dialogs.ts";
@@ -267,7 +267,7 @@ export class Headless implements Backend {
       void program.ended.then((what) => this.#inBackground(run, this.#over(run, program, what)));
       if (program.pid !== undefined) {
         const began = await beganAt(program.pid);
-        if (began !== undefined) await run.keep({ ...record, pid: program.pid, began });
+        if (began !== undefined) await this.#keep(run, { ...record, pid: program.pid, began });
       }
       if (!run.isFirst) this.#watch(run, program, budget);
     } catch (error) {
@@ -281,6 +281,17 @@ export class Headless implements Backend {
         ...(category && { category }),
         message: error instanceof HerdError ? error.message.replace(/ Next: .*$/s, "") : messageOf(error),
       });
+    }
+  }
+
+  /** @throws Error when nothing is known of a first process; what is known of a worker is no reason to lose its work. */
+  async #keep(run: HeadlessRun, record: ProcessRecord): Promise<void> {
+    try {
+      await run.keep(record);
+    } catch (error) {
+      if (run.isFirst) throw error;
+      const { runId, label } = run;
+      this.#options.log.error({ runId, label, error: messageOf(error) }, "a worker's process is not on record");
     }
   }
 

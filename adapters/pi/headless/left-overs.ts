@@ -25,14 +25,22 @@ export class LeftOvers {
     this.#log = log;
   }
 
-  /** Ends all of it, once. */
+  /** Ends all of it, once. @throws Error when it cannot be seen what there is; then it is tried again. */
   sweep(): Promise<void> {
-    return (this.#swept ??= this.#sweep());
+    const sweep = this.#swept ?? this.#sweep();
+    this.#swept = sweep;
+    sweep.catch(() => (this.#swept = undefined));
+    return sweep;
   }
 
   /** Whether nothing of an earlier host is left of a run; what could not be proved is looked at again. */
   async isProvenGone(runId: string): Promise<boolean> {
-    await this.sweep();
+    try {
+      await this.sweep();
+    } catch (error) {
+      this.#log.error({ runId, error: messageOf(error) }, "cannot tell which workers of the last host live");
+      return false;
+    }
     if (this.#unproven.has(runId)) await this.#end(runId);
     return !this.#unproven.has(runId);
   }

@@ -82,8 +82,9 @@ function hasCalls(content: Assistant["content"]): boolean {
 }
 
 function usageOf(messages: readonly Assistant[]): NonNullable<ToldOutcome["usage"]> {
+  // A provider that an extension brings may say anything, or nothing.
   const sum = (value: (message: Assistant) => number | undefined) =>
-    messages.reduce((total, message) => total + (value(message) ?? 0), 0);
+    messages.reduce((total, message) => total + (Number(value(message)) || 0), 0);
   return {
     inputTokens: sum(({ usage }) => (usage?.input ?? 0) + (usage?.cacheRead ?? 0) + (usage?.cacheWrite ?? 0)),
     outputTokens: sum(({ usage }) => usage?.output),
