@@ -48,6 +48,8 @@ export class Orders {
 
   /** Who only waited when the store was opened was not looked after since: its process may be gone by now. */
   #begin(order: OrderRecord): void {
+    // A herd that runs no workers knows nothing of their processes, and judges none.
+    if (!this.#engine.options.runWorkers) return;
     const known = order.kind === "start" || order.kind === "stop" || this.trees.has(order.runId);
     if (known) this.perform(order);
     else this.#prove(order.tree, order.runId);
