@@ -26,7 +26,9 @@ import {
 } from "./requests.ts";
 import { Roots } from "./roots.ts";
 import type {
+  ClosedWorker,
   HostStatus,
+  InUse,
   RootHears,
   RootSays,
   WorkerAsks,
@@ -172,6 +174,10 @@ export class Host {
       root: (session: string) => this.#roots.clientOf(session),
       parent: (runId: string) => workers.clientOf(runId),
     };
+    this.#herd.on("result", ({ status, owner, requestId, label, agent }) => {
+      if (status !== "closed" || owner.scope !== undefined) return;
+      this.#roots.clientOf(owner.id)?.tell("worker/closed", { requestId, label, agent } satisfies ClosedWorker);
+    });
     this.#silences = new Silences(this.#herd, owners, log);
     // Also where no worker needs it.
     await this.#workers.sweep();
@@ -199,9 +205,13 @@ export class Host {
         this.#options.log.info({ dialog: answered.id, runId: answered.runId }, "dialog answered");
         return { label: answered.label, dialog: answered.id };
       },
-      "worker/hello": (says, client) => {
+      "worker/hello": async (says, client) => {
         const worker = workerOf(client);
-        return this.#backend.hello(client, worker, parsed<WorkerSays>("worker/hello", WorkerHello, says));
+        const hello = parsed<WorkerSays>("worker/hello", WorkerHello, says);
+        await this.#backend.hello(client, worker, hello);
+        const label = this.#backend.workerIn(hello.sessionId) ?? "";
+        // A person has opened it by hand.
+        this.#roots.clientOf(hello.sessionId)?.tell("session/inUse", { label } satisfies InUse);
       },
       "worker/report": (says, client) => {
         const { runId } = workerOf(client);
@@ -249,7 +259,7 @@ export class Host {
       ...(worker !== undefined && { worker }),
       pid: process.pid,
       version: this.#options.version,
-      elsewhere: isNew ? await this.#roots.elsewhere(herd, id, here.cwd) : [],
+      elsewhere: isNew ? await this.#roots.elsewhere(herd, { id, cwd: here.cwd, pid: client.pid }) : [],
       isNews: isNew && here.hasUI && this.#tellOnce(),
     };
   }

@@ -86,8 +86,8 @@ export class Roots {
     return this.all().find(({ pi }) => isInstalled(pi))?.pi;
   }
 
-  /** Workers of other sessions in the same folder. */
-  async elsewhere(herd: Herd, id: string, cwd: string): Promise<Elsewhere[]> {
+  /** Workers of other sessions in the same folder. @param who a session, and the process in which it is open. */
+  async elsewhere(herd: Herd, { id, cwd, pid }: { id: string; cwd: string; pid: number }): Promise<Elsewhere[]> {
     const others = (await herd.owners()).filter(
       (owner) => owner.id !== id && owner.scope === undefined && owner.workers > 0,
     );
@@ -97,7 +97,9 @@ export class Roots {
           await Promise.all(workspaces.map((workspace) => herd.owner(session, { workspace }).list()))
         ).flatMap(({ workers }) => workers.filter((worker) => worker.cwd === cwd).map(({ label }) => label));
         const sessionFile = this.#lastSaid.get(session)?.sessionFile;
-        return { session, ...(sessionFile !== undefined && { sessionFile }), isOpen: this.#roots.has(session), labels };
+        // The session that the same Pi had open before this one is just being closed.
+        const isOpen = (this.#roots.get(session) ?? []).some(({ client }) => client.pid !== pid);
+        return { session, ...(sessionFile !== undefined && { sessionFile }), isOpen, labels };
       }),
     );
     return found.filter(({ labels }) => labels.length > 0);

@@ -61,6 +61,18 @@ export interface RootHears {
   isNews: boolean;
 }
 
+/** A worker of this session was closed, by whomever; its task ends without a result: `worker/closed`. */
+export interface ClosedWorker {
+  requestId: string;
+  label: string;
+  agent: string;
+}
+
+/** A worker has the session that is open here: `session/inUse`. */
+export interface InUse {
+  label: string;
+}
+
 /** A worker that is at work gives no sign of life; its direct owner is told: `worker/silent`. */
 export interface Silence {
   runId: string;

@@ -15,7 +15,7 @@ export const HOW_TO_GO_ON = "\n\nNothing was changed. ";
 /** What is kept with such a message in the session, beside the text that the model reads. */
 export interface HerdDetails {
   /** What it is: something that a worker is told, or something that an owner is told. */
-  kind: "task" | "answer" | "resume" | "steer" | "question" | "result" | "silence";
+  kind: "task" | "answer" | "resume" | "steer" | "question" | "result" | "silence" | "closed";
   /** In a worker: the order that it is. */
   orderId?: string;
   /** At an owner: the delivery that it is. */
@@ -47,6 +47,15 @@ export function herdSaid(ctx: ExtensionContext): HerdDetails[] {
   return ctx.sessionManager.getBranch().flatMap((entry) => herdDetails(entry) ?? []);
 }
 
+/** Whether the session has to do with an assignment: its model has made it, or was asked about it. */
+export function knowsOf(ctx: ExtensionContext, requestId: string): boolean {
+  return ctx.sessionManager.getBranch().some((entry) => {
+    if (herdDetails(entry)?.requestId === requestId) return true;
+    if (entry.type !== "message" || entry.message.role !== "toolResult") return false;
+    return (entry.message.details as { request_id?: unknown } | undefined)?.request_id === requestId;
+  });
+}
+
 /** What tells a call of a tool from every other one: some models number the calls of each of their messages anew. */
 export function callKey(ctx: ExtensionContext, callId: string): string {
   const isModels = (entry: Entry) => entry.type === "message" && entry.message.role === "assistant";
@@ -56,6 +65,7 @@ export function callKey(ctx: ExtensionContext, callId: string): string {
 
 /** What tells one from another. A question is the same however often it is handed out, a silence until it is broken. */
 export function keyOf({ kind, askId, deliveryId, orderId, runId, requestId, lastActivityAt }: HerdDetails): string {
+  if (kind === "closed") return `closed ${requestId}`;
   if (kind === "silence") return `silence ${runId} ${requestId} ${lastActivityAt}`;
   return kind === "question" && askId !== undefined ? `ask ${askId}` : `${kind} ${deliveryId ?? orderId ?? ""}`;
 }

@@ -106,6 +106,7 @@ const HEADINGS: Record<HerdDetails["kind"], (who: string) => string> = {
   question: (who) => `${who} asks`,
   result: (who) => `Result of ${who}`,
   silence: (who) => `${who} is silent`,
+  closed: (who) => `${who} was closed`,
 };
 
 function heading(details: HerdDetails | undefined, theme: Theme): string {

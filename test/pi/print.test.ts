@@ -36,6 +36,7 @@ describe("pi -p", () => {
         task: task('call bash {"command":"sleep 60"}', "say done"),
       }),
       "say assigned",
+      "say heard {last}",
     );
     const pi = runNode(place, [piCli, "-p", "--session-id", "the-one", prompt]);
     await until(() => place.workers().length === 1, "the worker");
@@ -46,7 +47,7 @@ describe("pi -p", () => {
     const closed = await runHerd(place, ["close", "scout", "--directory", place.herd]);
     expect(closed).toMatchObject({ code: 0 });
     // Long before an hour is over.
-    expect((await pi.ended).stdout).toBe("assigned\n");
+    expect((await pi.ended).stdout).toContain('heard "scout" was closed from outside of this session.');
   });
 
   test("says what still runs when its time is over, and leaves it at work", async () => {

@@ -223,3 +223,30 @@ test("a reload takes everything anew: what comes afterwards arrives once, in the
   ]);
   expect(pi.herd("result").map(textOf)).toEqual([expect.stringMatching(/\n\ntwo$/)]);
 });
+
+test("the model hears of a worker that a shell has closed, and not of those that it closes itself", async () => {
+  const place = piPlace();
+  const pi = new PiSession(place);
+  const asks = task('call ask_owner {"question":"Which?"}', "say over");
+  await pi.prompt(
+    subagent({ action: "assign", agent: "scout", label: "one", task: asks }),
+    "say assigned",
+    "say asked",
+    "say heard: {last}",
+  );
+  await until(() => pi.texts.includes("asked"));
+  expect(await runHerd(place, ["close", "one"])).toMatchObject({ code: 0, stderr: "" });
+  const heard = () => pi.texts.find((text) => text.startsWith("heard: "));
+  expect(await until(heard, "the model to hear of it")).toContain('"one" was closed from outside of this session');
+  await pi.prompt(
+    subagent({ action: "assign", agent: "scout", label: "two", task: asks }),
+    "say assigned",
+    subagent({ action: "close", label: "two" }),
+    "say closed it",
+    "say heard more: {last}",
+  );
+  await until(() => pi.texts.includes("closed it"));
+  await pi.prompt(subagent({ action: "list" }), "say all quiet");
+  await until(() => pi.texts.includes("all quiet"));
+  expect(pi.herd("closed").map(({ details }) => details.label)).toEqual(["one"]);
+});

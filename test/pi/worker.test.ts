@@ -196,8 +196,15 @@ test("the session of a worker is not what --continue opens, and while it lives s
   await continued.quit();
   const other = new PiSession(place, ["--session", own]);
   const told = () =>
-    other.said.find(({ method, message }) => method === "notify" && String(message).includes("has this session open"));
-  expect((await until(told, "the warning"))["message"]).toContain('The worker "worker" has this session open');
+    other.said.filter(
+      ({ method, message }) =>
+        method === "notify" && String(message).includes('The worker "worker" has this session open'),
+    );
+  await until(() => told().length === 1, "the warning");
+  // It is started on the file that somebody has open.
+  await place.cut(place.workers()[0]);
+  await pi.prompt(subagent({ action: "reply", label: "worker", message: "this" }), "say replied", "say end");
+  await until(() => told().length === 2, "the next warning");
 });
 
 test("a worker refuses to leave its session, and what it starts is no worker", async () => {

@@ -1,5 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Question, Result } from "../../../runtime/index.ts";
+import type { ClosedWorker } from "../../host/shapes.ts";
 import { HOW_TO_ANSWER, herdSaid } from "../branch.ts";
 import type { Outgoing } from "../outbox.ts";
 
@@ -31,6 +32,17 @@ export function resultMessage({ deliveryId, requestId, label, agent, status, env
     text: envelope,
     as: "steer",
     details: { kind: "result", deliveryId, requestId, label, agent, status, result: details },
+  };
+}
+
+/** That somebody else than the session's model has closed a worker. */
+export function closedMessage({ requestId, label, agent }: ClosedWorker): Outgoing {
+  return {
+    text:
+      `"${label}" was closed from outside of this session. Its task ends without a result, ` +
+      "and a question that it asked needs no answer any more.",
+    as: "steer",
+    details: { kind: "closed", requestId, label, agent },
   };
 }
 

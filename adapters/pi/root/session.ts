@@ -11,17 +11,17 @@ import type { Listing, Question, Result } from "../../../runtime/index.ts";
 import { findNode } from "../../host/node.ts";
 import { cliOf } from "../../host/pi-command.ts";
 import { hostDirectory } from "../../host/place.ts";
-import type { Dialog, RootHears, RootSays, Silence } from "../../host/shapes.ts";
+import type { ClosedWorker, Dialog, InUse, RootHears, RootSays, Silence } from "../../host/shapes.ts";
 import { connectHost, reachHost } from "../../host/start.ts";
 import { Arrivals } from "../arrivals.ts";
-import { callKey, HERD, herdSaid, LIST_ENTRY, type HerdDetails } from "../branch.ts";
+import { callKey, HERD, herdSaid, knowsOf, LIST_ENTRY, type HerdDetails } from "../branch.ts";
 import { Link } from "../link.ts";
 import type { Looks } from "../looks.ts";
 import { Outbox, type Outgoing } from "../outbox.ts";
 import { silenceMessage, silenceText } from "../silence.ts";
 import { version } from "../version.ts";
 import { DialogDesk } from "./dialogs.ts";
-import { questionMeant, questionMessage, resultMessage } from "./messages.ts";
+import { closedMessage, questionMeant, questionMessage, resultMessage } from "./messages.ts";
 import { inUse, news, others } from "./notices.ts";
 import { overview } from "./overview.ts";
 import { PrintWait } from "./print-wait.ts";
@@ -55,6 +55,9 @@ export class RootSession {
   /** The session has workers, or had some: its host is started when it is away. */
   #needsHost: boolean;
   #isClosed = false;
+  readonly #said = new Set<string>();
+  /** Labels of workers that its model is closing just now. */
+  readonly #closing: unknown[] = [];
 
   constructor(pi: ExtensionAPI, ctx: ExtensionContext, looks: Looks) {
     this.#pi = pi;
@@ -178,6 +181,8 @@ export class RootSession {
       if (this.#print) this.#say(silenceText(silence), "warning");
       else await this.#arrivals.arrive(silenceMessage(silence, this.#toolName));
     });
+    connection.listen<ClosedWorker>("worker/closed", (closed) => this.#hearClosed(closed));
+    connection.listen<InUse>("session/inUse", ({ label }) => this.#say(inUse(label), "warning"));
     connection.listen<Dialog>("dialog/opened", (dialog) => {
       if (this.#ctx.hasUI) this.#dialogs.opened(dialog);
     });
@@ -185,7 +190,7 @@ export class RootSession {
     const { pid, isNews, elsewhere, worker } = await connection.request<RootHears>("root/here", await this.#says());
     if (isNews) this.#say(news(pid, this.#directory), "info");
     if (worker !== undefined) this.#say(inUse(worker), "warning");
-    for (const other of elsewhere) this.#say(others(other, this.#directory), "info");
+    for (const other of elsewhere) this.#sayOnce(others(other, this.#directory));
     await this.#receive(connection);
   }
 
@@ -270,7 +275,18 @@ export class RootSession {
     const id = callKey(this.#ctx, callId);
     const askId = action === "reply" ? questionMeant(this.#ctx, label) : undefined;
     const call = { replyId: id, assignId: id, steerId: id, ...(askId !== undefined && { askId }) };
-    return this.#call<object>("owner/subagent", { request, call }, signal);
+    if (action === "close") this.#closing.push(label);
+    try {
+      return await this.#call<object>("owner/subagent", { request, call }, signal);
+    } finally {
+      if (action === "close") this.#closing.splice(this.#closing.indexOf(label), 1);
+    }
+  }
+
+  /** The model hears it unless it has closed the worker itself. Of workers of its workers it knows nothing. */
+  #hearClosed(closed: ClosedWorker): void {
+    if (this.#closing.includes(closed.label) || !knowsOf(this.#ctx, closed.requestId)) return;
+    void this.#arrivals.arrive(closedMessage(closed)).catch(() => undefined);
   }
 
   /** A call for this owner; its host is started when it is not there. */
@@ -320,6 +336,13 @@ export class RootSession {
     const file = this.#ctx.sessionManager.getSessionFile();
     const how = file === undefined ? "" : ` Next: pi --session ${JSON.stringify(file)} goes on with them.`;
     process.stderr.write(`herd: ${said.join(" ")}${how}\n`);
+  }
+
+  /** The connection may come back again and again, with nothing new to say. */
+  #sayOnce(message: string): void {
+    if (this.#said.has(message)) return;
+    this.#said.add(message);
+    this.#say(message, "info");
   }
 
   /** Something for a person; without a screen it is a line on stderr. */
