@@ -11,6 +11,15 @@ export function news(pid: number, directory: string): string {
   );
 }
 
+/** A session without a screen ends, and the background process does not say what is left. @param file the session's. */
+export function noAnswer(pid: number, file: string | undefined): string {
+  const again = file === undefined ? "the next session of Pi" : `pi --session ${quoted(file)}`;
+  return (
+    `The background process (${pid}) does not answer, so it is not known what its workers are at; nothing of them is lost. ` +
+    `Next: kill -9 ${pid} ends it, and ${again} goes on with them.`
+  );
+}
+
 /** A worker has the session that is opened here. */
 export function inUse(worker: string): string {
   return (

@@ -3,24 +3,29 @@ import type { Outgoing } from "../outbox.ts";
 
 /** How often is looked whether somebody is left to wait for, in milliseconds. */
 const LOOK_MS = 2_000;
+/** How long nothing may be known of the workers until nobody waits for them any more, in milliseconds. */
+const SILENT_MS = 30_000;
+/** What asks a session without a screen to leave. Pi would let it wait to the end first. */
+const LEAVE = ["SIGTERM", "SIGHUP"] as const;
+
+export interface PrintWaitOptions {
+  /** How long it waits for the next word of a worker, in milliseconds. */
+  waitMs: number;
+  /** Whether a worker is left that can still say something. It may fail, and it may not answer. */
+  isAwaited(): Promise<boolean>;
+}
 
 /**
  * A session without a screen ends with its model's last word. What its workers ask or bring is kept until then, and while
  * one can still say something it waits for that, and goes on with it.
  */
 export class PrintWait {
-  readonly #waitMs: number;
-  readonly #isAwaited: () => Promise<boolean>;
+  readonly #options: PrintWaitOptions;
   readonly #arrived: Outgoing[] = [];
   #waiting: (() => void) | undefined;
 
-  /**
-   * @param waitMs how long it waits for the next one.
-   * @param isAwaited whether a worker is left that can still say something.
-   */
-  constructor(waitMs: number, isAwaited: () => Promise<boolean>) {
-    this.#waitMs = waitMs;
-    this.#isAwaited = isAwaited;
+  constructor(options: PrintWaitOptions) {
+    this.#options = options;
   }
 
   take(message: Outgoing): void {
@@ -28,24 +33,58 @@ export class PrintWait {
     this.#waiting?.();
   }
 
-  /** What comes next; nothing when no worker is left that could say something, or the time is over. */
+  /**
+   * What comes next; nothing when no worker is left that could say something, when the time is over, when nobody says any
+   * more what became of the workers, or when this process is asked to leave.
+   */
   async next(): Promise<Outgoing[]> {
-    const { promise: arrives, resolve } = Promise.withResolvers<void>();
-    this.#waiting = resolve;
+    const { promise: woken, resolve: wake } = Promise.withResolvers<void>();
+    let isLeaving = false;
+    const leave = () => {
+      isLeaving = true;
+      wake();
+    };
+    this.#waiting = wake;
+    for (const signal of LEAVE) process.on(signal, leave);
     try {
-      if (this.#arrived.length === 0 && (await this.#isAwaited()) && this.#arrived.length === 0) {
-        const over = new AbortController();
-        const until = Date.now() + this.#waitMs;
-        do {
-          const wait = Math.min(LOOK_MS, until - Date.now());
-          await Promise.race([arrives, pause(wait, undefined, { signal: over.signal }).catch(() => undefined)]);
-          // A worker may be gone without a word: closed from a shell, for example.
-        } while (this.#arrived.length === 0 && Date.now() < until && (await this.#isAwaited().catch(() => true)));
-        over.abort();
-      }
-      return this.#arrived.splice(0);
+      if (this.#arrived.length === 0) await this.#wait(woken);
+      // What it does not take any more is given to the next one that has the session.
+      return isLeaving ? [] : this.#arrived.splice(0);
     } finally {
+      for (const signal of LEAVE) process.off(signal, leave);
       this.#waiting = undefined;
     }
+  }
+
+  async #wait(woken: Promise<void>): Promise<void> {
+    const { waitMs, isAwaited } = this.#options;
+    let isWoken = false;
+    void woken.then(() => (isWoken = true));
+    let knownAt = performance.now();
+    for (const until = knownAt + waitMs; ;) {
+      const patience = Math.min(SILENT_MS, Math.max(LOOK_MS, until - performance.now()));
+      // A worker may be gone without a word: closed from a shell, for example.
+      const isLeft = await inTime(
+        isAwaited().catch(() => undefined),
+        patience,
+        woken,
+      );
+      const now = performance.now();
+      if (isLeft !== undefined) knownAt = now;
+      if (isWoken || isLeft === false || now >= until || now - knownAt >= SILENT_MS) return;
+      await inTime(woken, Math.min(LOOK_MS, until - now));
+      if (isWoken || performance.now() >= until) return;
+    }
+  }
+}
+
+/** What work comes to; undefined when it takes longer, or something else ends it. */
+export async function inTime<T>(work: Promise<T>, ms: number, end?: Promise<void>): Promise<T | undefined> {
+  const over = new AbortController();
+  try {
+    const late = pause(ms, undefined, { signal: over.signal }).catch(() => undefined);
+    return await Promise.race([work, late, ...(end ? [end.then(() => undefined)] : [])]);
+  } finally {
+    over.abort();
   }
 }

@@ -22,9 +22,9 @@ import { silenceMessage, silenceText } from "../silence.ts";
 import { version } from "../version.ts";
 import { DialogDesk } from "./dialogs.ts";
 import { closedMessage, questionMeant, questionMessage, resultMessage } from "./messages.ts";
-import { inUse, news, others } from "./notices.ts";
+import { inUse, news, noAnswer, others } from "./notices.ts";
 import { overview } from "./overview.ts";
-import { PrintWait } from "./print-wait.ts";
+import { inTime, PrintWait } from "./print-wait.ts";
 import { readSettings, type Settings } from "./settings.ts";
 import { registerRootTools } from "./tools.ts";
 import { keepWorkspace, workspaceOf } from "./workspace.ts";
@@ -33,6 +33,8 @@ import { keepWorkspace, workspaceOf } from "./workspace.ts";
 const OTHER_NAME = "herd_subagent";
 /** How often is looked whether another Pi has left this session, in milliseconds. */
 const AGAIN_MS = 2_000;
+/** How long the background process may take to say what is left when a session without a screen ends, in milliseconds. */
+const ANSWER_MS = 5_000;
 const OPEN_ELSEWHERE =
   "This session is open in another Pi as well, and that one hears what its workers ask and bring; " +
   "this one does when that one is closed.";
@@ -54,6 +56,8 @@ export class RootSession {
   #toolName = "";
   /** The session has workers, or had some: its host is started when it is away. */
   #needsHost: boolean;
+  /** The process of the host that was there last. */
+  #hostPid = 0;
   #isClosed = false;
   readonly #said = new Set<string>();
   /** Labels of workers that its model is closing just now. */
@@ -71,7 +75,7 @@ export class RootSession {
     this.#outbox = new Outbox(pi, ctx);
     this.#print =
       ctx.mode === "print" || ctx.mode === "json"
-        ? new PrintWait(settings.printWaitMs, async () => (await this.#unfinished()).some(({ isHeard }) => !isHeard))
+        ? new PrintWait({ waitMs: settings.printWaitMs, isAwaited: () => this.#isAwaited() })
         : undefined;
     this.#arrivals = new Arrivals(ctx, (message) => this.#put(message));
     this.#dialogs = new DialogDesk(ctx, (dialog, answer) => this.#link.call("dialog/answer", { dialog, answer }));
@@ -188,6 +192,7 @@ export class RootSession {
     });
     connection.listen<{ id: string }>("dialog/closed", ({ id }) => this.#dialogs.closed(id));
     const { pid, isNews, elsewhere, worker } = await connection.request<RootHears>("root/here", await this.#says());
+    this.#hostPid = pid;
     if (isNews) this.#say(news(pid, this.#directory), "info");
     if (worker !== undefined) this.#say(inUse(worker), "warning");
     for (const other of elsewhere) this.#sayOnce(others(other, this.#directory));
@@ -314,26 +319,39 @@ export class RootSession {
     }
   }
 
-  /** Workers that are not through; `isHeard`: it waits for an answer to a question that stands in this session. */
-  async #unfinished(): Promise<{ label: string; isHeard: boolean }[]> {
+  /** Whether a worker is left that can still say something here. One that another worker has assigned says it to that. */
+  async #isAwaited(): Promise<boolean> {
+    return (await this.#unfinished()).some(({ isHeard, isOwn }) => isOwn && !isHeard);
+  }
+
+  /** Workers that are not through; `isHeard`: it waits for the answer to a question that its owner has. */
+  async #unfinished(): Promise<{ label: string; isOwn: boolean; isHeard: boolean }[]> {
     const { workers } = await this.#call<Listing>("owner/list", {});
     const asked = new Set(herdSaid(this.#ctx).flatMap(({ kind, askId }) => (kind === "question" ? (askId ?? []) : [])));
     return workers
       .filter(({ state }) => ["working", "blocked", "settling"].includes(state))
-      .map(({ label, question }) => ({ label, isHeard: question !== undefined && asked.has(question.askId) }));
+      .map(({ label, question, parentLabel }) => ({
+        label,
+        isOwn: parentLabel === undefined,
+        isHeard: question !== undefined && (parentLabel !== undefined || asked.has(question.askId)),
+      }));
   }
 
   /** The last line of a session without a screen says what still runs. */
   async #lastWord(): Promise<void> {
     if (!this.#needsHost || !this.#link.isOpen) return;
-    const left = await this.#unfinished().catch(() => []);
-    if (left.length === 0) return;
+    const left = await inTime(
+      this.#unfinished().catch(() => []),
+      ANSWER_MS,
+    );
+    const file = this.#ctx.sessionManager.getSessionFile();
+    if (left === undefined) process.stderr.write(`herd: ${noAnswer(this.#hostPid, file)}\n`);
+    if (left === undefined || left.length === 0) return;
     const labels = (heard: boolean) => left.filter(({ isHeard }) => isHeard === heard).map(({ label }) => label);
     const said = [
       ...(labels(false).length > 0 ? [`${labels(false).join(", ")} still at work.`] : []),
       ...(labels(true).length > 0 ? [`${labels(true).join(", ")} still waiting for an answer.`] : []),
     ];
-    const file = this.#ctx.sessionManager.getSessionFile();
     const how = file === undefined ? "" : ` Next: pi --session ${JSON.stringify(file)} goes on with them.`;
     process.stderr.write(`herd: ${said.join(" ")}${how}\n`);
   }
