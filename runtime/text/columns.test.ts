@@ -45,5 +45,6 @@ describe("a text", () => {
     expect(wrap("日本語 です", 5)).toEqual(["日本", "語", "です"]);
     expect(wrap("a日b", 1)).toEqual(["a", "…", "b"]);
     expect(wrap("", 1)).toEqual([""]);
+    expect(wrap("a\u00a0日", 2).join("")).toBe("a\u00a0日");
   });
 });

@@ -50,7 +50,7 @@ export function wrap(text: string, columns: number): string[] {
     const wide = columnsOfGrapheme(segment);
     while (used + wide > columns && line !== "") {
       const at = segment === " " || space === 0 ? line.length : space;
-      lines.push(line.slice(0, at).trimEnd());
+      lines.push(withoutSpacesAtEnd(line.slice(0, at)));
       line = line.slice(at);
       used = columnsOf(line);
       space = 0;
@@ -62,8 +62,13 @@ export function wrap(text: string, columns: number): string[] {
     used += columnsOf(shown);
     if (segment === " ") space = line.length;
   }
-  if (line !== "") lines.push(line.trimEnd());
+  if (line !== "") lines.push(withoutSpacesAtEnd(line));
   return lines;
+}
+
+/** Only spaces: every other kind of white space is part of the text. */
+function withoutSpacesAtEnd(line: string): string {
+  return line.replace(/ +$/, "");
 }
 
 function columnsOfGrapheme(grapheme: string): number {
