@@ -101,8 +101,12 @@ export function makePlace(options: PlaceOptions = {}): PiPlace {
       await until(() => place.processes().every((each) => each.pid !== pid), `the end of ${pid}`);
     },
     remove: async () => {
-      for (const { pid } of place.processes()) tryKill(pid);
-      await until(() => place.processes().length === 0);
+      await until(() => {
+        const alive = place.processes();
+        // Again each time: what is ended here may have started something since the last look.
+        for (const { pid } of alive) tryKill(pid);
+        return alive.length === 0;
+      });
       rmSync(base, { recursive: true, force: true });
     },
   };
