@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { strictText } from "../evidence/evidence.ts";
 import { FIELD_NAMES, isName, readField, type Fields } from "./fields.ts";
-import type { Finding } from "./finding.ts";
+import { shown, type Finding } from "./finding.ts";
 import { findFrontmatter, readYaml } from "./frontmatter.ts";
 
 /** What one file says, before anything is laid over it. */
@@ -37,9 +37,6 @@ export function parseDefinition(file: string, content: Uint8Array): DefinitionFi
   return readFile(file, yaml.values, text.slice(frontmatter.body));
 }
 
-/** Characters of a wrong value that a message shows. */
-const VALUE_SHOWN = 60;
-
 /** A file that says nothing that can be used; its file name tells which definition it was meant for. */
 export function brokenFile(file: string, rule: string, problem: string): DefinitionFile {
   const name = nameOf(file);
@@ -59,7 +56,7 @@ function readFile(file: string, values: ReadonlyMap<unknown, unknown>, body: str
   const bad: { field: string; rule: string; value: string }[] = [];
   for (const field of FIELD_NAMES) {
     const read = readField(field, values.get(field));
-    if ("rule" in read) bad.push({ field, rule: read.rule, value: gistOf(values.get(field)) });
+    if ("rule" in read) bad.push({ field, rule: read.rule, value: shown(values.get(field)) });
     else given = { ...given, ...read };
   }
   const { name = nameOf(file), ...fields } = given;
@@ -87,12 +84,6 @@ function readFile(file: string, values: ReadonlyMap<unknown, unknown>, body: str
     findings.push(about("excludeTools", rule, "ignored", `${file}: ask_owner in excludeTools has no effect: ${rule}`));
   }
   return { file, name, fields, body, broken: bad.length > 0, findings };
-}
-
-/** A value as a message shows it. */
-export function gistOf(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > VALUE_SHOWN ? `${text.slice(0, VALUE_SHOWN).toWellFormed()}…` : text;
 }
 
 /** The name a file has when it says none. */

@@ -3,8 +3,7 @@ import { join, resolve } from "node:path";
 import { z } from "zod";
 import { messageOf } from "../errors.ts";
 import { canonical, canonicalFolder, expandHome } from "../paths.ts";
-import type { Finding } from "./finding.ts";
-import { gistOf } from "./parse.ts";
+import { shown, type Finding } from "./finding.ts";
 import type { DefinitionSource } from "./source.ts";
 
 /** A project's folder, canonical. */
@@ -48,7 +47,7 @@ export async function whyLeftOut({ path, trusted }: DefinitionSource, project: s
     ...(field !== "" && { field }),
     rule: issue.message,
     effect: "ignored",
-    message: `${path} is left out: ${problem}, and is ${gistOf(value)}`,
+    message: `${path} is left out: ${problem}, and is ${shown(value)}`,
   };
 }
 

@@ -1,11 +1,46 @@
 /**
- * How long the package takes to import, in starts of an empty program. Both are started in turns, so that what slows
- * the machine down slows both down.
+ * What importing the package costs: how many modules it loads, which is the same on every machine, and how long that takes,
+ * in starts of an empty program. Both are started in turns, so that what slows the machine down slows both down.
  */
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { shellEnv } from "./npm.ts";
+
+/** Imports the package and says how many files and bytes that has loaded. */
+const COUNTING = `
+  import { readFileSync } from "node:fs";
+  import { registerHooks } from "node:module";
+  let modules = 0;
+  let bytes = 0;
+  registerHooks({
+    load(url, context, next) {
+      if (url.startsWith("file:")) {
+        modules++;
+        bytes += readFileSync(new URL(url)).length;
+      }
+      return next(url, context);
+    },
+  });
+  await import("pi-herd");
+  console.log(JSON.stringify({ modules, bytes }));
+`;
+
+export interface ImportSize {
+  /** Files of code that are loaded. */
+  modules: number;
+  /** All of them together. */
+  bytes: number;
+}
+
+/** What an import of the package loads, in a folder that has it installed. */
+export function importSize(folder: string): ImportSize {
+  const program = join(folder, "count.mjs");
+  writeFileSync(program, COUNTING);
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program], { env: shellEnv, encoding: "utf8" });
+  if (status !== 0) throw new Error(`${program} ended with exit code ${status}:\n${stderr}`);
+  return JSON.parse(stdout) as ImportSize;
+}
 
 export interface ImportTime {
   /** Milliseconds from the start of Node to the end of an empty program. */
