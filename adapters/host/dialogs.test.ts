@@ -5,10 +5,13 @@ import type { Dialog } from "./shapes.ts";
 function desk() {
   const heard: string[] = [];
   const answers: [string, DialogAnswer][] = [];
-  const dialogs = new Dialogs({
-    opened: (owner, { id }) => void heard.push(`${owner} sees ${id}`),
-    closed: (owner, id) => void heard.push(`${owner} loses ${id}`),
-  });
+  const dialogs = new Dialogs(
+    {
+      opened: (owner, { id }) => void heard.push(`${owner} sees ${id}`),
+      closed: (owner, id) => void heard.push(`${owner} loses ${id}`),
+    },
+    "/herd",
+  );
   const open = (id: string, more: Partial<Dialog> = {}, owner = "ada") =>
     dialogs.open(
       owner,

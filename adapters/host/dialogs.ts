@@ -1,5 +1,5 @@
 import { HerdError, visible } from "../../runtime/client.ts";
-import { herdCommand } from "./herd-command.ts";
+import { hostCommand } from "./herd-command.ts";
 import type { Dialog } from "./shapes.ts";
 
 /** What a person says to a dialog. */
@@ -21,9 +21,12 @@ interface Audience {
 export class Dialogs {
   readonly #open = new Map<string, Open>();
   readonly #audience: Audience;
+  readonly #directory: string;
 
-  constructor(audience: Audience) {
+  /** @param directory the folder of the host. */
+  constructor(audience: Audience, directory: string) {
     this.#audience = audience;
+    this.#directory = directory;
   }
 
   open(owner: string, dialog: Dialog, answered: (answer: DialogAnswer) => void): void {
@@ -57,7 +60,7 @@ export class Dialogs {
     const found = visibles.filter(({ dialog }) => dialog.id === which || dialog.label === which);
     // A worker's dialogs are answered in the order in which they came.
     const [first] = found;
-    if (first === undefined) throw notAsked(which, visibles);
+    if (first === undefined) throw notAsked(which, visibles, this.#directory);
     if (new Set(found.map(({ dialog }) => dialog.runId)).size > 1) throw ambiguous(which, found);
     const given = typeof answer === "string" ? answerTo(first.dialog, answer) : answer;
     this.close(first.dialog.id);
@@ -95,13 +98,13 @@ function notAnAnswer(label: string, rule: string): HerdError {
   });
 }
 
-function notAsked(which: string, open: readonly Open[]): HerdError {
+function notAsked(which: string, open: readonly Open[], directory: string): HerdError {
   const labels = open.map(({ dialog }) => `"${dialog.label}"`).join(", ");
   return new HerdError({
     category: "target_not_found",
     reason: "target_not_found",
     message: `No dialog of "${visible(which)}" is open${labels === "" ? "" : `; open are those of ${labels}`}`,
-    nextAction: `look with ${herdCommand(["status"])} which dialogs are open; one that was answered is gone`,
+    nextAction: `look with ${hostCommand(directory, ["status"])} which dialogs are open; one that was answered is gone`,
     operation: "answer",
   });
 }

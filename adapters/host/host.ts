@@ -27,6 +27,7 @@ import {
 import { Roots } from "./roots.ts";
 import type {
   ClosedWorker,
+  Dialog,
   HostStatus,
   InUse,
   RootHears,
@@ -82,10 +83,11 @@ export class Host {
 
   private constructor(options: HostOptions) {
     this.#options = options;
-    this.#dialogs = new Dialogs({
-      opened: (owner, dialog) => this.#roots.screenOf(owner)?.tell("dialog/opened", dialog),
-      closed: (owner, id) => this.#roots.screenOf(owner)?.tell("dialog/closed", { id }),
-    });
+    const audience = {
+      opened: (owner: string, dialog: Dialog) => this.#tellAll(owner, "dialog/opened", dialog),
+      closed: (owner: string, id: string) => this.#tellAll(owner, "dialog/closed", { id }),
+    };
+    this.#dialogs = new Dialogs(audience, resolve(options.directory));
   }
 
   /**
@@ -241,13 +243,18 @@ export class Host {
     });
   }
 
+  /** Tells every Pi that has a session open: a dialog that one of them answers is taken away in the others. */
+  #tellAll(session: string, method: string, says: object): void {
+    for (const client of this.#roots.clientsOf(session)) client.tell(method, says);
+  }
+
   /** A root session says where it is; what waits for a person there is shown to it. */
   async #root(says: unknown, client: ControlClient): Promise<RootHears> {
     const { id } = only(client, "owner");
     const here = parsed<RootSays>("root/here", RootHere, says);
     const isNew = this.#roots.here(id, here, client);
     this.#backend.came(id);
-    if (isNew && here.hasUI) {
+    if (isNew) {
       // After the answer, with which the session begins to listen.
       setImmediate(() => {
         for (const dialog of this.#dialogs.list(id)) client.tell("dialog/opened", dialog);

@@ -71,10 +71,9 @@ export class Roots {
     return this.#last(id)?.client;
   }
 
-  /** Where dialogs can be shown to a person. */
-  screenOf(id: string): ControlClient | undefined {
-    const root = this.#last(id);
-    return root?.says.hasUI ? root.client : undefined;
+  /** Every Pi that has a session open: what a person has to see is seen in any of them. */
+  clientsOf(id: string): ControlClient[] {
+    return (this.#roots.get(id) ?? []).map(({ client }) => client);
   }
 
   #last(id: string): Root | undefined {

@@ -8,3 +8,9 @@ export const ENV = {
   /** `1`: it may start workers of its own. */
   delegates: "PI_HERD_DELEGATES",
 } as const;
+
+/**
+ * A status line that a worker sets when none of its dialogs is open any more: Pi says to nobody that an extension has given
+ * one up. It comes with the dialogs themselves, on stdout, so that it is never taken for one that is opened after it.
+ */
+export const NO_DIALOG = "herd.no-dialog";

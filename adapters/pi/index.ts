@@ -23,6 +23,9 @@ export function herdExtension(pi: ExtensionAPI, loadParts: () => Promise<Parts>)
     looks.message(details, typeof content === "string" ? content : "", options, theme),
   );
 
+  // What an extension has registered under that name it draws itself.
+  pi.registerToolRenderer((name, next) => next() ?? looks.known(name));
+
   pi.registerEntryRenderer<{ text: string }>(LIST_ENTRY, ({ data }) => looks.list(data?.text ?? ""));
 
   pi.on("session_start", async (_event, ctx) => {

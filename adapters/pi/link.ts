@@ -1,22 +1,27 @@
-import { setTimeout as pause } from "node:timers/promises";
-import { HerdError, type CallOptions, type Connection } from "../../runtime/client.ts";
-import { herdCommand } from "../host/herd-command.ts";
+import { HerdError, messageOf, type CallOptions, type Connection } from "../../runtime/client.ts";
+import { hostCommand } from "../host/herd-command.ts";
 
 /** How long to wait before the next try to connect: doubling between these, in milliseconds. */
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 5_000;
+/** The same while something speaks against it that does not pass by itself: a person may mend it. */
+const MENDED_WAIT_MS = 30_000;
 /** How long a call waits for a connection. */
 const CALL_WAIT_MS = 30_000;
 
 export interface LinkOptions {
+  /** The host's folder. */
+  directory: string;
   /** Connects; undefined when nobody is there and nobody is to be started for it. */
   open(): Promise<Connection | undefined>;
   /** Says who this is. What it is called for before this is done waits. */
   greet(connection: Connection): Promise<void>;
-  /** The connection is gone. @returns whether to look for the next one at once. */
-  lost(): boolean;
-  /** It could not connect: what to say of it. */
-  failed(error: unknown): void;
+  /** Whether to look for a connection when there is none, before anybody calls for something. */
+  isNeeded(): boolean;
+  /** The connection is gone. */
+  lost?(): void;
+  /** It cannot connect, and somebody has to do something about it: said once, until it could again or cannot for another reason. */
+  failed(message: string): void;
 }
 
 /** The connection of a Pi session to its host, which comes back by itself. */
@@ -25,6 +30,9 @@ export class Link {
   readonly #closed = new AbortController();
   #connection: Connection | undefined;
   #connecting: Promise<Connection | undefined> | undefined;
+  /** Why it cannot connect, once that was said. */
+  #said: string | undefined;
+  #isTrying = false;
 
   constructor(options: LinkOptions) {
     this.#options = options;
@@ -60,8 +68,8 @@ export class Link {
         if (!isPassing(error) || this.#closed.signal.aborted || Date.now() >= until) throw error;
       }
       options.signal?.throwIfAborted();
-      if (Date.now() >= until || this.#closed.signal.aborted) throw unreachable(method);
-      await pause(FIRST_WAIT_MS, undefined, { signal: this.#closed.signal }).catch(() => undefined);
+      if (Date.now() >= until || this.#closed.signal.aborted) throw unreachable(method, this.#options.directory);
+      await this.#pause(FIRST_WAIT_MS, { ref: true });
     }
   }
 
@@ -95,6 +103,7 @@ export class Link {
       return undefined;
     }
     this.#connection = connection;
+    this.#said = undefined;
     void connection.ended.then(() => this.#ended(connection));
     return connection;
   }
@@ -102,24 +111,61 @@ export class Link {
   #ended(connection: Connection): void {
     if (this.#connection === connection) this.#connection = undefined;
     if (this.#closed.signal.aborted) return;
-    if (this.#options.lost()) void this.keepTrying();
+    this.#options.lost?.();
+    if (this.#options.isNeeded()) void this.#keepTrying();
   }
 
-  /** Connects sooner or later, unless something speaks against it that does not pass. */
-  async keepTrying(): Promise<void> {
-    for (let wait = FIRST_WAIT_MS; !this.#closed.signal.aborted; wait = Math.min(2 * wait, LONGEST_WAIT_MS)) {
-      await pause(wait, undefined, { signal: this.#closed.signal, ref: false }).catch(() => undefined);
-      if (this.#closed.signal.aborted || this.isOpen) return;
-      try {
-        await this.connect();
-        return;
-      } catch (error) {
-        if (isPassing(error)) continue;
-        // Said once; whoever needs it next tries again.
-        this.#options.failed(error);
-        return;
-      }
+  /** Connects now, or else as soon as it can, where it is needed: why it cannot is said. */
+  async reach(): Promise<void> {
+    try {
+      await this.connect();
+    } catch (error) {
+      this.#sayOnce(error);
+      if (this.#options.isNeeded()) void this.#keepTrying();
     }
+  }
+
+  /** Connects sooner or later, however long that takes. Why it cannot is said where it does not pass by itself. */
+  async #keepTrying(): Promise<void> {
+    if (this.#isTrying) return;
+    this.#isTrying = true;
+    try {
+      for (let wait = FIRST_WAIT_MS; ;) {
+        await this.#pause(wait, { ref: false });
+        if (this.#closed.signal.aborted || this.isOpen) return;
+        try {
+          await this.connect();
+          return;
+        } catch (error) {
+          const passes = isPassing(error);
+          wait = passes ? Math.min(2 * wait, LONGEST_WAIT_MS) : MENDED_WAIT_MS;
+          if (!passes) this.#sayOnce(error);
+        }
+      }
+    } finally {
+      this.#isTrying = false;
+    }
+  }
+
+  /** Waits until the time is over, or it is closed. @param ref whether this process stays for it. */
+  async #pause(ms: number, { ref }: { ref: boolean }): Promise<void> {
+    const { signal } = this.#closed;
+    if (signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, ms);
+    if (!ref) timer.unref();
+    const over = () => resolve();
+    signal.addEventListener("abort", over);
+    await promise;
+    clearTimeout(timer);
+    signal.removeEventListener("abort", over);
+  }
+
+  #sayOnce(error: unknown): void {
+    const said = messageOf(error);
+    if (this.#said === said) return;
+    this.#said = said;
+    this.#options.failed(said);
   }
 }
 
@@ -150,12 +196,12 @@ function isPassingAnswer(answer: unknown): boolean {
   return ok === false && PASSING.includes(error?.reason ?? "");
 }
 
-function unreachable(operation: string): HerdError {
+function unreachable(operation: string, directory: string): HerdError {
   return new HerdError({
     category: "internal_failure",
     reason: "not_running",
     message: "The background process of the herd cannot be reached",
-    nextAction: `try again; ${herdCommand(["doctor", "--pi"])} says what is wrong`,
+    nextAction: `try again; ${hostCommand(directory, ["doctor", "--pi"])} says what is wrong`,
     operation,
   });
 }

@@ -1,4 +1,4 @@
-import type { AgentToolResult, Theme } from "@earendil-works/pi-coding-agent";
+import type { AgentToolResult, Theme, ToolRenderers } from "@earendil-works/pi-coding-agent";
 import type { Component, MarkdownTheme } from "@earendil-works/pi-tui";
 import { visible } from "../../runtime/client.ts";
 import { HOW_TO_ANSWER, HOW_TO_GO_ON, type HerdDetails } from "./branch.ts";
@@ -12,10 +12,15 @@ const SHORT_LINES = 8;
 const OUTCOME_LINES = 1;
 const LIST_LINES = 12;
 
+/**
+ * What a session draws with. It outlives the session: Pi draws one that is resumed or reloaded before its extensions hear
+ * of it, and so before they have registered their tools.
+ */
+const drawn: { parts?: Parts; tools: Map<string, ToolRenderers> } = { tools: new Map() };
+
 /** How what comes from the herd looks on the screen of Pi. */
 export class Looks {
   readonly #load: () => Promise<Parts>;
-  #loaded: Parts | undefined;
 
   /** @param load loads the parts of Pi's screen. */
   constructor(load: () => Promise<Parts>) {
@@ -24,28 +29,40 @@ export class Looks {
 
   /** Before anything is drawn; a session without a screen does without. */
   async ready(): Promise<void> {
-    this.#loaded ??= await this.#load();
+    drawn.parts ??= await this.#load();
   }
 
   get #parts(): Parts {
-    if (this.#loaded === undefined) throw new Error("nothing can be drawn before the parts of the screen are loaded");
-    return this.#loaded;
+    if (drawn.parts === undefined) throw new Error("nothing can be drawn before the parts of the screen are loaded");
+    return drawn.parts;
+  }
+
+  /**
+   * How a tool of ours is drawn.
+   * @param gist what a call is about, from its arguments, which may still be coming in.
+   */
+  tool(name: string, gist?: (args: Record<string, unknown>) => string | undefined): ToolRenderers {
+    const renderers: ToolRenderers = {
+      renderCall: (args, theme) => this.#call(name, gist?.(args as Record<string, unknown>), theme),
+      renderResult: (result, options, theme) => this.#outcome(result, options, theme),
+    };
+    drawn.tools.set(name, renderers);
+    return renderers;
+  }
+
+  /** The same of a tool that a session of this Pi has registered before. */
+  known(name: string): ToolRenderers | undefined {
+    return drawn.parts && drawn.tools.get(name);
   }
 
   /** A call of one of our tools. */
-  call(tool: string, what: string | undefined, theme: Theme): Component {
+  #call(tool: string, what: string | undefined, theme: Theme): Component {
     const name = theme.fg("toolTitle", theme.bold(tool));
     return new this.#parts.Text(what === undefined ? name : `${name} ${theme.fg("accent", oneLine(what, 200))}`, 0, 0);
   }
 
-  /** What a call of `subagent` is about, while its arguments may still be coming in. */
-  gist({ action, agent, label, session, task, message }: Record<string, unknown>): string | undefined {
-    const parts = [action, agent ?? label ?? session, task ?? message].filter((part) => typeof part === "string");
-    return parts.length === 0 ? undefined : parts.join(" · ");
-  }
-
   /** What a call came to: its first lines, all of them when expanded. */
-  outcome(result: AgentToolResult<unknown>, { expanded }: { expanded: boolean }, theme: Theme): Component {
+  #outcome(result: AgentToolResult<unknown>, { expanded }: { expanded: boolean }, theme: Theme): Component {
     const text = result.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
     const { isError, details } = result;
     const isList = Array.isArray((details as { workers?: unknown } | undefined)?.workers);
@@ -75,6 +92,17 @@ export class Looks {
     box.addChild(new Markdown(shortened(body, expanded, SHORT_LINES), 0, 0, markdownTheme(theme)));
     return box;
   }
+}
+
+/** What a call of `subagent` is about. */
+export function gistOf({ action, agent, label, session, task, message }: Record<string, unknown>): string | undefined {
+  const parts = [action, agent ?? label ?? session, task ?? message].filter((part) => typeof part === "string");
+  return parts.length === 0 ? undefined : parts.join(" · ");
+}
+
+/** The same of `ask_owner`. */
+export function questionOf({ question }: Record<string, unknown>): string | undefined {
+  return typeof question === "string" ? question : undefined;
 }
 
 /** As Pi draws Markdown itself. */

@@ -57,6 +57,9 @@ describe.skipIf(!hasTmux && !isRequired)("on the screen of Pi (needs tmux)", () 
     terminal.type("/subagents", "Enter");
     const listed = await terminal.shows(/^ *Agents \(/m);
     expect(listed).toMatch(/scout +blocked, asks: Which colour/);
+    // Pi draws it anew before its extensions hear of it.
+    terminal.type("/reload", "Enter");
+    expect(await terminal.shows(/[Rr]eloaded/)).toMatch(/subagent assign · scout · SCRIPT/);
     // The next Pi in this folder hears of them.
     const other = new PiTerminal(place);
     expect(await other.shows("Workers of another session work in this folder: scout.")).toContain("open in another Pi");

@@ -49,7 +49,7 @@ test.runIf(process.platform === "linux")(
       lastSaid: () => undefined,
       mayCome: async () => undefined,
       findPi: async () => ({ node: process.execPath, cli }),
-      dialogs: new Dialogs({ opened: () => undefined, closed: () => undefined }),
+      dialogs: new Dialogs({ opened: () => undefined, closed: () => undefined }, "/herd"),
       log,
     });
     factory(host);

@@ -257,7 +257,7 @@ export class Headless implements Backend {
       const { start, record } = await this.#plans.make(run, launch);
       // Told meanwhile to stop: that waits for the end of this.
       if (run.stopping || run.halted.signal.aborted) return;
-      const program = new WorkerProcess({ ...start, line: (text) => this.#dialogs.heard(run, text) });
+      const program = new WorkerProcess({ ...start, reader: this.#dialogs.readerOf(run) });
       run.process = program;
       run.dialogs = record.dialogs ?? "ask";
       log.info(

@@ -5,7 +5,7 @@ import { readLines, Tail } from "./output.ts";
 async function linesOf(...chunks: (string | Buffer)[]): Promise<string[]> {
   const stream = new PassThrough();
   const lines: string[] = [];
-  readLines(stream, (line) => void lines.push(line));
+  readLines(stream, { line: (text) => void lines.push(text), tooLong: (start) => void lines.push(`${start}…`) });
   for (const chunk of chunks) stream.write(chunk);
   stream.end();
   await new Promise((done) => stream.once("end", done));
@@ -23,9 +23,13 @@ describe("the lines of a stream", () => {
     expect(await linesOf(umlaut.subarray(0, 1), umlaut.subarray(1))).toEqual(["ü"]);
   });
 
-  test("that are longer than a line may be are left out, and those after them are not", async () => {
+  test("that are longer than a line may be are known by their start alone, and those after them are whole", async () => {
     const block = Buffer.alloc(256 * 1024, "x");
-    expect(await linesOf(...Array<Buffer>(9).fill(block), "\nafter\n")).toEqual(["after"]);
+    const start = `start${"x".repeat(507)}…`;
+    expect(await linesOf("start", ...Array<Buffer>(9).fill(block), "\nafter\n")).toEqual([start, "after"]);
+    expect(await linesOf(Buffer.concat([Buffer.from("start"), ...Array<Buffer>(4).fill(block)]), "\n")).toEqual([
+      start,
+    ]);
     const [longest] = await linesOf(...Array<Buffer>(4).fill(block), "\n");
     expect(longest).toHaveLength(1024 * 1024);
   });

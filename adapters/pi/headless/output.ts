@@ -3,18 +3,31 @@ import type { Readable } from "node:stream";
 /** Longest line that is kept: a worker that writes without an end costs nobody's memory. */
 const LINE_LIMIT = 1024 * 1024;
 
+/** As much is kept of a longer one, in bytes. */
+const START_BYTES = 512;
+
+/** Who hears the lines of a stream. */
+export interface LineReader {
+  /** A line, without its newline. */
+  line(text: string): void;
+  /** How a line begins that is longer than a line may be. */
+  tooLong(start: string): void;
+}
+
 /**
- * Calls back for every line of a stream, without the newline. Lines end with LF alone, as Pi's do; what is longer than a
- * line may be is left out, and everything is read, because a writer whose output nobody reads stands still.
+ * Reads a stream line by line. Lines end with LF alone, as Pi's do; of what is longer than a line may be only the start is
+ * kept, and everything is read, because a writer whose output nobody reads stands still.
  */
-export function readLines(stream: Readable, line: (text: string) => void): void {
+export function readLines(stream: Readable, reader: LineReader): void {
   let chunks: Buffer[] = [];
   let bytes = 0;
   stream.on("data", (chunk: Buffer) => {
     let from = 0;
     for (let end = chunk.indexOf(0x0a); end !== -1; end = chunk.indexOf(0x0a, from)) {
       take(chunk.subarray(from, end));
-      if (bytes <= LINE_LIMIT && bytes > 0) line(Buffer.concat(chunks).toString("utf8"));
+      const text = Buffer.concat(chunks).toString("utf8");
+      if (bytes > LINE_LIMIT) reader.tooLong(text);
+      else if (bytes > 0) reader.line(text);
       chunks = [];
       bytes = 0;
       from = end + 1;
@@ -23,9 +36,11 @@ export function readLines(stream: Readable, line: (text: string) => void): void 
   });
 
   function take(part: Buffer): void {
+    const isKnownTooLong = bytes > LINE_LIMIT;
     bytes += part.length;
-    if (bytes > LINE_LIMIT) chunks = [];
-    else if (part.length > 0) chunks.push(part);
+    if (isKnownTooLong || part.length === 0) return;
+    chunks.push(part);
+    if (bytes > LINE_LIMIT) chunks = [Buffer.from(Buffer.concat(chunks).subarray(0, START_BYTES))];
   }
 }
 

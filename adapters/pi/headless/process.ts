@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
-import { readLines, Tail } from "./output.ts";
+import { readLines, Tail, type LineReader } from "./output.ts";
 import { messageOf } from "../../../runtime/client.ts";
 import { endDescendants } from "./descendants.ts";
 import { beganAt, type ProcessRecord } from "./records.ts";
@@ -20,8 +20,8 @@ export interface Start {
   env: NodeJS.ProcessEnv;
   /** What its environment has it known by, and that of everything that it starts. */
   token: string;
-  /** Every line that it says on stdout. */
-  line(text: string): void;
+  /** Hears what it says on stdout. */
+  reader: LineReader;
 }
 
 /**
@@ -35,7 +35,7 @@ export class WorkerProcess {
   readonly ended: Promise<string>;
   #isOver = false;
 
-  constructor({ node, args, cwd, env, token, line }: Start) {
+  constructor({ node, args, cwd, env, token, reader }: Start) {
     this.#child = spawn(node, args, { cwd, env, detached: true, stdio: ["pipe", "pipe", "pipe"] });
     // Broken once it is gone, which its end tells.
     this.#child.stdin?.on("error", () => undefined);
@@ -55,7 +55,7 @@ export class WorkerProcess {
     });
     // Without a descriptor left there is neither: its end tells.
     this.#stderr = new Tail(this.#child.stderr);
-    if (this.#child.stdout) readLines(this.#child.stdout, line);
+    if (this.#child.stdout) readLines(this.#child.stdout, reader);
   }
 
   /** Undefined when it could not even be started. */

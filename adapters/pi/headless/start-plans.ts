@@ -40,7 +40,7 @@ export interface StartPlansOptions extends Surroundings {
 
 /** What is started, and what is kept of it once that has a process id. */
 export interface StartPlan {
-  start: Omit<Start, "line">;
+  start: Omit<Start, "reader">;
   record: Omit<ProcessRecord, "pid" | "began">;
 }
 

@@ -1,6 +1,8 @@
 import type { DialogAnswer, Dialogs } from "../../host/dialogs.ts";
 import type { Log } from "../../host/log.ts";
 import type { Dialog, RootSays } from "../../host/shapes.ts";
+import { NO_DIALOG } from "../environment.ts";
+import type { LineReader } from "./output.ts";
 import type { HeadlessRun } from "./run.ts";
 
 interface Options {
@@ -21,8 +23,13 @@ export class WorkerDialogs {
     this.#options = options;
   }
 
+  /** Hears what the process of a worker says. */
+  readerOf(run: HeadlessRun): LineReader {
+    return { line: (text) => this.#heard(run, text), tooLong: (start) => this.#tooLong(run, start) };
+  }
+
   /** A line of the process: most are news of its turns, which come through its connection as well. */
-  heard(run: HeadlessRun, line: string): void {
+  #heard(run: HeadlessRun, line: string): void {
     if (!line.startsWith('{"type":"extension_')) return;
     let said: Record<string, unknown>;
     try {
@@ -32,10 +39,19 @@ export class WorkerDialogs {
     }
     if (said["type"] === "extension_error") {
       this.#options.log.warn({ runId: run.runId, event: said["event"] }, "an extension failed in a worker");
-    } else if (said["type"] === "extension_ui_request") this.#opened(run, said);
+    } else if (said["method"] === "setStatus" && said["statusKey"] === NO_DIALOG) this.over(run.runId);
+    else if (said["type"] === "extension_ui_request") this.#opened(run, said);
   }
 
-  /** The worker's process is over, and with it whatever it asked. */
+  /** A line that is too long to be kept; what it asks nobody can be shown, and what asks must not wait for ever. */
+  #tooLong({ runId, process: program }: HeadlessRun, start: string): void {
+    const [, id, method = ""] = /^\{"type":"extension_ui_request","id":"([\w-]+)","method":"(\w+)"/.exec(start) ?? [];
+    if (id === undefined || !METHODS.includes(method)) return;
+    this.#options.log.warn({ runId, method }, "dialog cancelled: it is too large to be shown");
+    program?.say({ type: "extension_ui_response", id, cancelled: true });
+  }
+
+  /** Whatever it asked nobody waits for any more: its process is over, or what asked has gone on. */
   over(runId: string): void {
     const { dialogs } = this.#options;
     for (const dialog of dialogs.list()) if (dialog.runId === runId) dialogs.close(dialog.id);

@@ -32,3 +32,38 @@ test("an answer that fails after the session was left ends no Pi", async () => {
   await nextLoop();
   expect(unhandled).toEqual([]);
 });
+
+test("a dialog that nobody waits for any more leaves the screen, gets no answer, and lets the next one be shown", async () => {
+  const said: string[] = [];
+  const editing = Promise.withResolvers<string | undefined>();
+  const ui = {
+    confirm: (title: string, _message: string, { signal }: { signal: AbortSignal }) => {
+      said.push(title);
+      return new Promise<boolean>((done) => signal.addEventListener("abort", () => done(false)));
+    },
+    // Pi's own takes no signal.
+    editor: (title: string) => {
+      said.push(title);
+      return editing.promise;
+    },
+    notify: (text: string) => void said.push(text),
+  };
+  const answers: unknown[] = [];
+  const desk = new DialogDesk({ ui } as unknown as ExtensionContext, async (...answer) => void answers.push(answer));
+  desk.opened({ id: "a", runId: "r", label: "w", method: "confirm", title: "Sure?" });
+  await nextLoop();
+  desk.clear();
+  desk.opened({ id: "b", runId: "r", label: "w", method: "editor", title: "Which text?" });
+  await nextLoop();
+  desk.closed("b");
+  desk.opened({ id: "c", runId: "r", label: "w", method: "confirm", title: "And now?" });
+  await nextLoop();
+  expect(said).toEqual([
+    "w: Sure?",
+    "w: Which text?",
+    'herd: nobody waits any more for what "w" asked; Esc closes the editor',
+  ]);
+  editing.resolve("too late");
+  await nextLoop();
+  expect({ next: said.at(-1), answers }).toEqual({ next: "w: And now?", answers: [] });
+});

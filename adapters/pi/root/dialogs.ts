@@ -31,9 +31,14 @@ export class DialogDesk {
     this.#open.delete(id);
   }
 
+  /** Nothing is known any more of those that are open: what still waits is told anew. */
+  clear(): void {
+    for (const id of [...this.#open.keys()]) this.closed(id);
+  }
+
   close(): void {
     this.#isClosed = true;
-    for (const id of [...this.#open.keys()]) this.closed(id);
+    this.clear();
   }
 
   async #show(dialog: Dialog, signal: AbortSignal): Promise<void> {
@@ -61,7 +66,17 @@ export class DialogDesk {
     if (method === "confirm") return { confirmed: await ui.confirm(asked, visible(message), { signal }) };
     if (method === "select") return chosen(await ui.select(asked, options, { signal }));
     if (method === "input") return chosen(await ui.input(asked, placeholder, { signal }));
-    return chosen(await ui.editor(asked, prefill));
+    // Pi takes an editor away for nobody but its person.
+    const tell = () => {
+      if (!this.#isClosed)
+        ui.notify(`herd: nobody waits any more for what "${label}" asked; Esc closes the editor`, "info");
+    };
+    signal.addEventListener("abort", tell);
+    try {
+      return chosen(await ui.editor(asked, prefill));
+    } finally {
+      signal.removeEventListener("abort", tell);
+    }
   }
 }
 

@@ -1,5 +1,6 @@
+import { dialogText } from "../../host/dialog-text.ts";
 import { herdCommand, hostCommand, quoted } from "../../host/herd-command.ts";
-import type { Elsewhere } from "../../host/shapes.ts";
+import type { Dialog, Elsewhere } from "../../host/shapes.ts";
 
 /** What a session tells its person. Whatever is to be pasted has white space or nothing after it. */
 
@@ -18,6 +19,11 @@ export function noAnswer(pid: number, file: string | undefined): string {
     `The background process (${pid}) does not answer, so it is not known what its workers are at; nothing of them is lost. ` +
     `Next: kill -9 ${pid} ends it, and ${again} goes on with them.`
   );
+}
+
+/** An extension asks a person in a worker, and nobody can be shown that here. */
+export function dialogWaits(dialog: Dialog, directory: string): string {
+  return dialogText(dialog, { command: (...words) => hostCommand(directory, words) }).join("\n");
 }
 
 /** A worker has the session that is opened here. */

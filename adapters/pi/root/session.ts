@@ -22,7 +22,7 @@ import { silenceMessage, silenceText } from "../silence.ts";
 import { version } from "../version.ts";
 import { DialogDesk } from "./dialogs.ts";
 import { closedMessage, questionMeant, questionMessage, resultMessage } from "./messages.ts";
-import { inUse, news, noAnswer, others } from "./notices.ts";
+import { dialogWaits, inUse, news, noAnswer, others } from "./notices.ts";
 import { overview } from "./overview.ts";
 import { inTime, PrintWait } from "./print-wait.ts";
 import { readSettings, type Settings } from "./settings.ts";
@@ -80,10 +80,13 @@ export class RootSession {
     this.#arrivals = new Arrivals(ctx, (message) => this.#put(message));
     this.#dialogs = new DialogDesk(ctx, (dialog, answer) => this.#link.call("dialog/answer", { dialog, answer }));
     this.#link = new Link({
+      directory: this.#directory,
       open: () => this.#open(),
       greet: (connection) => this.#greet(connection),
-      lost: () => this.#needsHost,
-      failed: (error) => this.#say(messageOf(error), "error"),
+      isNeeded: () => this.#needsHost,
+      // Its workers have gone with the background process: they ask anew.
+      lost: () => this.#dialogs.clear(),
+      failed: (message) => this.#say(message, "error"),
     });
   }
 
@@ -92,10 +95,7 @@ export class RootSession {
     this.#registerTools();
     this.#registerCommand();
     for (const finding of this.#findings) this.#say(finding, "warning");
-    const connecting = this.#link.connect().catch((error: unknown) => {
-      this.#say(messageOf(error), "error");
-      if (this.#needsHost) void this.#link.keepTrying();
-    });
+    const connecting = this.#link.reach();
     // Without a screen the answer of the model may be all that there is time for.
     if (this.#print && this.#needsHost) await connecting;
     this.#outbox.ready();
@@ -140,7 +140,11 @@ export class RootSession {
 
   /** What workers start with has changed. */
   changed(): void {
-    if (this.#link.isOpen) void this.#says().then((says) => this.#link.tell("root/here", says));
+    if (!this.#link.isOpen) return;
+    void this.#says().then(
+      (says) => this.#link.tell("root/here", says),
+      (error: unknown) => this.#say(messageOf(error), "error"),
+    );
   }
 
   async shutdown(): Promise<void> {
@@ -187,9 +191,7 @@ export class RootSession {
     });
     connection.listen<ClosedWorker>("worker/closed", (closed) => this.#hearClosed(closed));
     connection.listen<InUse>("session/inUse", ({ label }) => this.#say(inUse(label), "warning"));
-    connection.listen<Dialog>("dialog/opened", (dialog) => {
-      if (this.#ctx.hasUI) this.#dialogs.opened(dialog);
-    });
+    connection.listen<Dialog>("dialog/opened", (dialog) => this.#hearDialog(dialog));
     connection.listen<{ id: string }>("dialog/closed", ({ id }) => this.#dialogs.closed(id));
     const { pid, isNews, elsewhere, worker } = await connection.request<RootHears>("root/here", await this.#says());
     this.#hostPid = pid;
@@ -294,6 +296,12 @@ export class RootSession {
     void this.#arrivals.arrive(closedMessage(closed)).catch(() => undefined);
   }
 
+  /** Only a person answers: where none can be shown anything, the command is named that does. */
+  #hearDialog(dialog: Dialog): void {
+    if (this.#ctx.mode === "tui") this.#dialogs.opened(dialog);
+    else this.#sayOnce(dialogWaits(dialog, this.#directory), "warning", dialog.id);
+  }
+
   /** A call for this owner; its host is started when it is not there. */
   async #call<Answer>(method: string, says: object, signal?: AbortSignal): Promise<Answer> {
     this.#needsHost = true;
@@ -357,10 +365,10 @@ export class RootSession {
   }
 
   /** The connection may come back again and again, with nothing new to say. */
-  #sayOnce(message: string): void {
-    if (this.#said.has(message)) return;
-    this.#said.add(message);
-    this.#say(message, "info");
+  #sayOnce(message: string, kind: "info" | "warning" = "info", key = message): void {
+    if (this.#said.has(key)) return;
+    this.#said.add(key);
+    this.#say(message, kind);
   }
 
   /** Something for a person; without a screen it is a line on stderr. */

@@ -1,6 +1,6 @@
 import type { AgentToolResult, ExtensionAPI, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import { HerdError, messageOf, tools, toolText } from "../../../runtime/client.ts";
-import type { Looks } from "../looks.ts";
+import { gistOf, questionOf, type Looks } from "../looks.ts";
 
 type Parameters = ToolDefinition["parameters"];
 
@@ -30,9 +30,10 @@ export function registerRootTools(pi: ExtensionAPI, { name, looks, subagent, par
     async execute(callId, params, signal) {
       return answered(() => subagent(params as Record<string, unknown>, callId, signal), toolText);
     },
-    renderCall: (args, theme) => looks.call(name, looks.gist(args as Record<string, unknown>), theme),
-    renderResult: (result, options, theme) => looks.outcome(result, options, theme),
+    ...looks.tool(name, gistOf),
   });
+  // A worker's session, which a person may open.
+  looks.tool(tools.askOwner.name, questionOf);
   for (const tool of [tools.listParked, tools.resumeParked, tools.cancelParked]) {
     const own = taken.has(tool.name) ? `herd_${tool.name}` : tool.name;
     pi.registerTool({
@@ -47,8 +48,7 @@ export function registerRootTools(pi: ExtensionAPI, { name, looks, subagent, par
           (answer) => JSON.stringify(answer, undefined, 2),
         );
       },
-      renderCall: (_args, theme) => looks.call(own, undefined, theme),
-      renderResult: (result, options, theme) => looks.outcome(result, options, theme),
+      ...looks.tool(own),
     });
   }
 }

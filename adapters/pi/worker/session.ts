@@ -12,6 +12,7 @@ import { Connection, HerdError, messageOf } from "../../../runtime/client.ts";
 import type { Told, ToldOrder, Silence, WorkerSays } from "../../host/shapes.ts";
 import { Arrivals } from "../arrivals.ts";
 import { HERD, type HerdDetails } from "../branch.ts";
+import { NO_DIALOG } from "../environment.ts";
 import { Link } from "../link.ts";
 import { Outbox, type Outgoing } from "../outbox.ts";
 import type { Looks } from "../looks.ts";
@@ -69,10 +70,11 @@ export class WorkerSession {
     this.#calls = new ToolCalls(["ask_owner"]);
     const { directory, token } = identity;
     this.#link = new Link({
+      directory,
       open: () => Connection.open(directory, { token, version }),
       greet: (connection) => this.#greet(connection),
-      lost: () => true,
-      failed: (error) => ctx.ui.notify(`herd: ${messageOf(error)}`, "error"),
+      isNeeded: () => true,
+      failed: (message) => ctx.ui.notify(`herd: ${message}`, "error"),
     });
     this.#reports = new Reports({
       isOpen: () => this.#link.isOpen,
@@ -142,6 +144,7 @@ export class WorkerSession {
   }
 
   dialogOver(): void {
+    this.#ctx.ui.setStatus(NO_DIALOG, undefined);
     this.#dialogs = Math.max(0, this.#dialogs - 1);
     if (this.#isRunning && this.#dialogs === 0) this.#tell({ type: "turn.started" });
   }

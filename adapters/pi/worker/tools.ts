@@ -1,6 +1,6 @@
 import type { ExtensionAPI, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import { messageOf, tools, toolText } from "../../../runtime/client.ts";
-import type { Looks } from "../looks.ts";
+import { gistOf, questionOf, type Looks } from "../looks.ts";
 
 export interface WorkerTools {
   /** It may start workers of its own. */
@@ -38,8 +38,7 @@ export function registerWorkerTools(pi: ExtensionAPI, { delegates, looks, ask, s
         throw new Error(messageOf(error), { cause: error });
       }
     },
-    renderCall: (args, theme) => looks.call("ask_owner", (args as { question?: string }).question, theme),
-    renderResult: (result, options, theme) => looks.outcome(result, options, theme),
+    ...looks.tool(askOwner.name, questionOf),
   });
   if (!delegates) return;
   pi.registerTool({
@@ -55,7 +54,6 @@ export function registerWorkerTools(pi: ExtensionAPI, { delegates, looks, ask, s
       const isError = (answer as { ok?: boolean }).ok === false;
       return { content: [{ type: "text", text: toolText(answer) }], details: answer, ...(isError && { isError }) };
     },
-    renderCall: (args, theme) => looks.call("subagent", looks.gist(args as Record<string, unknown>), theme),
-    renderResult: (result, options, theme) => looks.outcome(result, options, theme),
+    ...looks.tool(tools.subagent.name, gistOf),
   });
 }

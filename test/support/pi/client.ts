@@ -51,7 +51,7 @@ export class Root {
   readonly session: string;
   readonly place: PiPlace;
 
-  private constructor(place: PiPlace, session: string, connection: Connection) {
+  constructor(place: PiPlace, session: string, connection: Connection) {
     this.place = place;
     this.session = session;
     this.connection = connection;
