@@ -10,10 +10,11 @@ import { badToken, tokenFor } from "../../host/tokens.ts";
 import { LeftOvers } from "./left-overs.ts";
 import { WorkerProcess } from "./process.ts";
 import { PromptFiles } from "./prompts.ts";
-import { beganAt, ProcessRecords, type ProcessRecord } from "./records.ts";
+import { beganAt, ProcessRecords } from "./records.ts";
 import { HeadlessRun } from "./run.ts";
 import { StartPlans, type Surroundings } from "./start-plans.ts";
 import { WorkerDialogs } from "./worker-dialogs.ts";
+import { WorkerFiles } from "./worker-files.ts";
 
 /** How long a process that takes up its work again may take until it says who it is, in milliseconds. */
 const AGAIN_MS = 300_000;
@@ -32,19 +33,18 @@ export class Headless implements Backend {
   readonly sessionFolders: readonly string[];
   readonly #options: HeadlessOptions;
   readonly #host: BackendHost;
-  readonly #records: ProcessRecords;
-  readonly #prompts: PromptFiles;
+  readonly #files: WorkerFiles;
   readonly #runs = new Map<string, HeadlessRun>();
   readonly #plans: StartPlans;
   readonly #leftOvers: LeftOvers;
   readonly #dialogs: WorkerDialogs;
-  #forgetting: Promise<unknown> = Promise.resolve();
 
   constructor(options: HeadlessOptions, host: BackendHost) {
     this.#options = options;
     this.#host = host;
-    this.#records = new ProcessRecords(options.directory);
-    this.#prompts = new PromptFiles(options.directory);
+    const records = new ProcessRecords(options.directory);
+    const prompts = new PromptFiles(options.directory);
+    this.#files = new WorkerFiles(records, prompts, options.log);
     const sessionFolder = join(options.directory, "pi-sessions");
     this.sessionFolders = [sessionFolder, join(options.agentDirectory, "sessions")];
     const tokenOf = (start: { runId: string; launch: string }) => tokenFor(options.key, { role: "worker", ...start });
@@ -52,12 +52,10 @@ export class Headless implements Backend {
       ...options,
       sessionFolder,
       tokenOf,
-      records: this.#records,
-      prompts: this.#prompts,
+      records,
+      prompts,
     });
-    this.#leftOvers = new LeftOvers(this.#records, this.#prompts, options.log, ({ runId, launch }) =>
-      tokenOf({ runId, launch }),
-    );
+    this.#leftOvers = new LeftOvers(records, prompts, options.log, ({ runId, launch }) => tokenOf({ runId, launch }));
     this.#dialogs = new WorkerDialogs(options);
   }
 
@@ -135,7 +133,7 @@ export class Headless implements Backend {
   forget(runId: string): void {
     const run = this.#runs.get(runId);
     this.#runs.delete(runId);
-    this.#forgetting = Promise.all([this.#forgetting, this.#removeRecord(runId, run)]);
+    this.#files.forget(runId, run);
   }
 
   /** Headless workers live as long as this program: they go on from their sessions when it is there again. */
@@ -147,12 +145,12 @@ export class Headless implements Backend {
       await run.stopping;
       await run.process?.end();
       await run.kept();
-      await this.#removePrompts(run.runId);
+      await this.#files.removePrompts(run.runId);
     });
     for (const end of await Promise.allSettled(ends)) {
       if (end.status === "rejected") this.#options.log.error({ error: messageOf(end.reason) }, "worker not ended");
     }
-    await this.#forgetting;
+    await this.#files.forgotten();
   }
 
   /** A worker's process says who it is. @throws HerdError `bad_token`. */
@@ -175,7 +173,7 @@ export class Headless implements Backend {
       ...(model !== undefined && { model }),
       ...(thinking !== undefined && { thinking }),
     };
-    await this.#removePrompts(runId);
+    await this.#files.removePrompts(runId);
     // Of one that has worked already what comes between it and its model shows at its next call.
     if (problem !== undefined && !run.isGreeted) {
       // Its key may be in the environment of its session, which this program has not heard of yet.
@@ -232,7 +230,7 @@ export class Headless implements Backend {
   #runOf(runId: string): HeadlessRun {
     const known = this.#runs.get(runId);
     if (known) return known;
-    const run = new HeadlessRun(runId, { host: this.#host, log: this.#options.log, records: this.#records });
+    const run = new HeadlessRun(runId, { host: this.#host, log: this.#options.log, records: this.#files.records });
     this.#runs.set(runId, run);
     return run;
   }
@@ -247,7 +245,7 @@ export class Headless implements Backend {
     run.sessionId = launch.sessionId;
     try {
       await this.#leftOvers.sweep();
-      run.isFirst = (await this.#records.read(runId)) === undefined;
+      run.isFirst = (await this.#files.records.read(runId)) === undefined;
       // What it was started with the first time was its session's environment.
       if (!run.isFirst && this.#options.lastSaid(launch.owner) === undefined) {
         log.info({ runId, label: run.label }, "the worker waits for its session to come");
@@ -267,12 +265,12 @@ export class Headless implements Backend {
       void program.ended.then((what) => this.#inBackground(run, this.#over(run, program, what)));
       if (program.pid !== undefined) {
         const began = await beganAt(program.pid);
-        if (began !== undefined) await this.#keep(run, { ...record, pid: program.pid, began });
+        if (began !== undefined) await this.#files.keep(run, { ...record, pid: program.pid, began });
       }
       if (!run.isFirst) this.#watch(run, program, budget);
     } catch (error) {
       log.warn({ runId, label: run.label, error: messageOf(error) }, "worker not started");
-      await this.#removePrompts(runId);
+      await this.#files.removePrompts(runId);
       const category = error instanceof HerdError ? error.category : undefined;
       // Not waited for: rolling back waits for the end of this.
       void run.report({
@@ -282,35 +280,6 @@ export class Headless implements Backend {
         message: error instanceof HerdError ? error.message.replace(/ Next: .*$/s, "") : messageOf(error),
       });
     }
-  }
-
-  /** @throws Error when nothing is known of a first process; what is known of a worker is no reason to lose its work. */
-  async #keep(run: HeadlessRun, record: ProcessRecord): Promise<void> {
-    try {
-      await run.keep(record);
-    } catch (error) {
-      if (run.isFirst) throw error;
-      const { runId, label } = run;
-      this.#options.log.error({ runId, label, error: messageOf(error) }, "a worker's process is not on record");
-    }
-  }
-
-  /** What its process still does about its record comes before. */
-  async #removeRecord(runId: string, run: HeadlessRun | undefined): Promise<void> {
-    try {
-      await run?.process?.ended;
-      await run?.kept();
-      await this.#records.remove(runId);
-    } catch (error) {
-      this.#options.log.error({ runId, error: messageOf(error) }, "the record of a worker's process stays");
-    }
-  }
-
-  /** One that stays is removed at the next start of the host. */
-  async #removePrompts(runId: string): Promise<void> {
-    await this.#prompts.remove(runId).catch((error: unknown) => {
-      this.#options.log.error({ runId, error: messageOf(error) }, "prompts stay");
-    });
   }
 
   /** What nobody waits for must not end this program when it fails. */
@@ -345,7 +314,7 @@ export class Headless implements Backend {
     const { log } = this.#options;
     this.#dialogs.over(runId);
     run.noteSession();
-    await this.#removePrompts(runId);
+    await this.#files.removePrompts(runId);
     await run.heardOut();
     if (run.process !== program || run.stopping) return;
     run.inTurn = false;
@@ -368,10 +337,10 @@ export class Headless implements Backend {
       await run.starting;
       run.lacks = undefined;
       await run.process?.end();
-      await this.#removePrompts(runId);
+      await this.#files.removePrompts(runId);
       // Not only when it is forgotten: this program may end before that.
       await run.kept();
-      await this.#records.remove(runId);
+      await this.#files.records.remove(runId);
       run.forget();
       await run.reported();
       this.#options.log.info({ runId, label: run.label }, "worker stopped");
