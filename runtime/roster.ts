@@ -96,12 +96,14 @@ export class RosterNow {
     if (agent) return agent;
     const names = this.#names;
     const near = nearest(name, names);
+    // Who has no functions, a Pi session for one, has no program to write one in.
+    const isOfFiles = this.#files.definitions.size > 0 && this.#agents.names.length === 0;
     const defined = names.length > 0 ? `Defined here: ${names.join(", ")}` : "No agent is defined here";
     throw invalidRequest(
       "assign",
       "unknown_agent",
       `There is no agent "${name}"${near ? ` (did you mean "${near}"?)` : ""}. ${defined}`,
-      "assign one of the defined agents, or define it in createHerd({ agents })",
+      `assign one of the defined agents, or ${isOfFiles ? "write a definition file for it" : "define it in createHerd({ agents })"}`,
       { field: "agent" },
     );
   }

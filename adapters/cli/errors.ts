@@ -71,8 +71,10 @@ const NEXT: Record<string, Next> = {
   not_running: () => "start the program that has this herd, then run the command again",
   connection_lost: (command) => `look with ${command("list")} what was carried out, then run the command again`,
   fenced: () => "make the disk writable again, and start the program that had the herd open anew",
-  unknown_agent: () =>
-    "name an agent of the program that has this herd, and run the command while it has the herd open",
+  unknown_agent: (_, { nextAction }) =>
+    /createHerd/.test(nextAction)
+      ? "name an agent of the program that has this herd, and run the command while it has the herd open"
+      : nextAction,
   disabled_agent: (_, { nextAction }) =>
     /createHerd/.test(nextAction) ? "enable it in the program that has this herd, or name another agent" : nextAction,
   identity_unproven: (command, _, directory) =>

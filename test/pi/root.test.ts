@@ -110,7 +110,7 @@ test("what its model calls: schemas and results of the seeds, refusals with thei
     isError: true,
     details: { ok: false, error: { category: "invalid_request", reason: "unknown_agent" } },
   });
-  expect(textOf(unknown!)).toContain("Next: assign one of the defined agents");
+  expect(textOf(unknown!)).toContain("Next: assign one of the defined agents, or write a definition file for it");
   expect(reply).toMatchObject({ isError: true, details: { error: { category: "target_not_found" } } });
   expect(pi.toolResults("list_parked")[0]).toMatchObject({ isError: false, details: [] });
   expect(pi.toolResults("resume_parked")[0]).toMatchObject({ isError: true });
