@@ -120,7 +120,7 @@ export class Link {
     try {
       await this.connect();
     } catch (error) {
-      this.#sayOnce(error);
+      this.sayWhy(error);
       if (this.#options.isNeeded()) void this.#keepTrying();
     }
   }
@@ -139,7 +139,7 @@ export class Link {
         } catch (error) {
           const passes = isPassing(error);
           wait = passes ? Math.min(2 * wait, LONGEST_WAIT_MS) : MENDED_WAIT_MS;
-          if (!passes) this.#sayOnce(error);
+          if (!passes) this.sayWhy(error);
         }
       }
     } finally {
@@ -161,7 +161,8 @@ export class Link {
     signal.removeEventListener("abort", over);
   }
 
-  #sayOnce(error: unknown): void {
+  /** Says why it cannot be reached, unless that was said already. */
+  sayWhy(error: unknown): void {
     const said = messageOf(error);
     if (this.#said === said) return;
     this.#said = said;
@@ -183,10 +184,10 @@ async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): 
   }
 }
 
-/** What may be over at the next look. */
 const PASSING = ["connection_lost", "not_running", "herd_closed", "overloaded"];
 
-function isPassing(error: unknown): boolean {
+/** Whether what a call failed with may be over at the next look. */
+export function isPassing(error: unknown): boolean {
   return error instanceof HerdError && PASSING.includes(error.reason);
 }
 

@@ -204,6 +204,9 @@ describe("a host", () => {
       `SCRIPT\n${subagent({ action: "assign", agent: "scout", task: "x" })}\nsay it said {last}`,
     ]);
     expect(print.stdout).toMatch(says);
+    expect(print.stderr).toMatch(says);
+    // The reason does not pass by itself, so that nothing is waited for.
+    expect(print.stderr.match(/^herd: /gm)).toHaveLength(1);
     for (const command of ["serve", "status", "stop"]) {
       const { code, stderr } = await runHerd(place, [command]);
       expect({ command, code, stderr }).toEqual({ command, code: 1, stderr: expect.stringMatching(says) });
@@ -298,8 +301,7 @@ describe.skipIf(!mayMount)("a host on a disk of its own (needs root on Linux, to
     const place = piPlace();
     const agentDir = join(mountPoint, "agent");
     onTestFinished(async () => {
-      for (const { pid } of place.processes()) process.kill(pid, "SIGKILL");
-      await until(() => place.processes().length === 0, "the end of everything on the disk");
+      await place.end();
       unmount();
     });
     mkdirSync(agentDir);

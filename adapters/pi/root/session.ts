@@ -15,7 +15,7 @@ import type { ClosedWorker, Dialog, InUse, RootHears, RootSays, Silence } from "
 import { connectHost, reachHost } from "../../host/start.ts";
 import { Arrivals } from "../arrivals.ts";
 import { callKey, HERD, herdSaid, knowsOf, LIST_ENTRY, type HerdDetails } from "../branch.ts";
-import { Link } from "../link.ts";
+import { isPassing, Link } from "../link.ts";
 import type { Looks } from "../looks.ts";
 import { Outbox, type Outgoing } from "../outbox.ts";
 import { silenceMessage, silenceText } from "../silence.ts";
@@ -27,6 +27,7 @@ import { overview } from "./overview.ts";
 import { inTime, PrintWait } from "./print-wait.ts";
 import { readSettings, type Settings } from "./settings.ts";
 import { registerRootTools } from "./tools.ts";
+import { lastWordOf, unfinishedOf, type Unfinished } from "./unfinished.ts";
 import { keepWorkspace, workspaceOf } from "./workspace.ts";
 
 /** What our tool is called when another extension has its name. */
@@ -329,20 +330,18 @@ export class RootSession {
 
   /** Whether a worker is left that can still say something here. One that another worker has assigned says it to that. */
   async #isAwaited(): Promise<boolean> {
-    return (await this.#unfinished()).some(({ isHeard, isOwn }) => isOwn && !isHeard);
+    try {
+      return (await this.#unfinished()).some(({ isHeard, isOwn }) => isOwn && !isHeard);
+    } catch (error) {
+      if (isPassing(error)) throw error;
+      // There is nobody to wait for: without a background process no worker runs.
+      this.#link.sayWhy(error);
+      return false;
+    }
   }
 
-  /** Workers that are not through; `isHeard`: it waits for the answer to a question that its owner has. */
-  async #unfinished(): Promise<{ label: string; isOwn: boolean; isHeard: boolean }[]> {
-    const { workers } = await this.#call<Listing>("owner/list", {});
-    const asked = new Set(herdSaid(this.#ctx).flatMap(({ kind, askId }) => (kind === "question" ? (askId ?? []) : [])));
-    return workers
-      .filter(({ state }) => ["working", "blocked", "settling"].includes(state))
-      .map(({ label, question, parentLabel }) => ({
-        label,
-        isOwn: parentLabel === undefined,
-        isHeard: question !== undefined && (parentLabel !== undefined || asked.has(question.askId)),
-      }));
+  async #unfinished(): Promise<Unfinished[]> {
+    return unfinishedOf(await this.#call<Listing>("owner/list", {}), this.#ctx);
   }
 
   /** The last line of a session without a screen says what still runs. */
@@ -353,15 +352,8 @@ export class RootSession {
       ANSWER_MS,
     );
     const file = this.#ctx.sessionManager.getSessionFile();
-    if (left === undefined) process.stderr.write(`herd: ${noAnswer(this.#hostPid, file)}\n`);
-    if (left === undefined || left.length === 0) return;
-    const labels = (heard: boolean) => left.filter(({ isHeard }) => isHeard === heard).map(({ label }) => label);
-    const said = [
-      ...(labels(false).length > 0 ? [`${labels(false).join(", ")} still at work.`] : []),
-      ...(labels(true).length > 0 ? [`${labels(true).join(", ")} still waiting for an answer.`] : []),
-    ];
-    const how = file === undefined ? "" : ` Next: pi --session ${JSON.stringify(file)} goes on with them.`;
-    process.stderr.write(`herd: ${said.join(" ")}${how}\n`);
+    const word = left === undefined ? noAnswer(this.#hostPid, file) : lastWordOf(left, file);
+    if (word !== undefined) process.stderr.write(`herd: ${word}\n`);
   }
 
   /** The connection may come back again and again, with nothing new to say. */

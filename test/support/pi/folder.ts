@@ -35,6 +35,8 @@ export interface PiPlace {
   workers(): number[];
   /** Ends a process as a power cut does, and waits until it is gone. */
   cut(pid: number | undefined): Promise<void>;
+  /** Ends everything that belongs to it. */
+  end(): Promise<void>;
   /** Ends everything that belongs to it, and removes it. */
   remove(): Promise<void>;
 }
@@ -100,13 +102,16 @@ export function makePlace(options: PlaceOptions = {}): PiPlace {
       process.kill(pid, "SIGKILL");
       await until(() => place.processes().every((each) => each.pid !== pid), `the end of ${pid}`);
     },
-    remove: async () => {
+    end: async () => {
       await until(() => {
         const alive = place.processes();
         // Again each time: what is ended here may have started something since the last look.
         for (const { pid } of alive) tryKill(pid);
         return alive.length === 0;
-      });
+      }, "the end of everything that belongs to the place");
+    },
+    remove: async () => {
+      await place.end();
       rmSync(base, { recursive: true, force: true });
     },
   };
