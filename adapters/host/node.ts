@@ -7,9 +7,16 @@ import { HerdError, messageOf } from "../../runtime/client.ts";
 /** The same as `engines` in package.json says. */
 const OLDEST = [22, 19] as const;
 
-/** The Node that runs this program; where something else runs it, the one on the PATH. @throws HerdError `node_too_old`. */
-export async function findNode(env: NodeJS.ProcessEnv = process.env): Promise<string> {
-  if (process.versions["bun"] === undefined) return process.execPath;
+/**
+ * The Node that runs this program; where Bun runs it, as it does Pi's own binaries, the one on the PATH.
+ * @param versions of what runs this program.
+ * @throws HerdError `node_too_old`.
+ */
+export async function findNode(
+  env: NodeJS.ProcessEnv = process.env,
+  versions: NodeJS.ProcessVersions = process.versions,
+): Promise<string> {
+  if (versions["bun"] === undefined) return process.execPath;
   const path = onPath("node", env);
   if (path === undefined) throw tooOld("There is no Node.js on the PATH");
   try {

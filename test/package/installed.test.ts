@@ -47,6 +47,19 @@ describe.skipIf(installed === undefined)("the package, installed in an empty fol
     expect(run("example.mjs")).toEqual({ stdout: "Hello, Ada!\n", stderr: "" });
   });
 
+  test("says how to install Pi where there is none", async () => {
+    const file = join(installed?.package ?? "", "dist", "adapters", "host", "pi-command.js");
+    const { findPi } = (await import(/* @vite-ignore */ pathToFileURL(file).href)) as {
+      findPi(env: NodeJS.ProcessEnv): Promise<unknown>;
+    };
+    await expect(findPi({ PATH: "" })).rejects.toMatchObject({
+      reason: "pi_missing",
+      message: expect.stringMatching(
+        /^Pi is not installed: .* Next: install it with npm install -g \S+ and try again\.$/,
+      ),
+    });
+  });
+
   test("has the herd command", () => {
     const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
     expect(npm(["exec", "--offline", "--", "herd", "--version"], folder)).toBe(`${version}\n`);

@@ -9,7 +9,7 @@ import { reachHost } from "../../adapters/host/start.ts";
 import { readKey } from "../../adapters/host/tokens.ts";
 import { version } from "../../adapters/pi/version.ts";
 import { leftBehind, refused, Root, serve } from "../support/pi/client.ts";
-import { piPlace, runHerd, runPi, until, type PiPlace } from "../support/pi/place.ts";
+import { extension, piPlace, runHerd, runPi, until, type PiPlace } from "../support/pi/place.ts";
 import { subagent, task } from "../support/pi/session.ts";
 
 const agent = (fields: string) => `---\ndescription: a test's\n${fields}\n---\nYou work.\n`;
@@ -76,6 +76,20 @@ describe("a worker that cannot start", () => {
     const found = await root.subagent({ action: "assign", agent: "scout", task: task("say found"), label: "found" });
     expect(found).toMatchObject({ ok: true });
     await root.subagent({ action: "close", label: "found" });
+    await root.connection.close(0);
+    await leavesNothing(place);
+  });
+
+  test("for want of any model says so, and leaves nothing", async () => {
+    const settings = { defaultProvider: undefined, defaultModel: undefined };
+    const place = piPlace({ extensions: [extension], settings });
+    writeFileSync(join(place.agentDir, "auth.json"), "{}");
+    serve(place);
+    const root = await Root.of(place, "one", version, { model: undefined });
+    expect(await root.subagent({ action: "assign", agent: "scout", task: "x" })).toMatchObject({
+      ok: false,
+      error: { reason: "not_started", message: expect.stringContaining("No model is chosen for this worker") },
+    });
     await root.connection.close(0);
     await leavesNothing(place);
   });
